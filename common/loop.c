@@ -121,7 +121,7 @@ sweep(struct loop *l)
 void
 loop_free(struct loop *l)
 {
-	struct loop_watch *w;
+	struct loop_watch *w = NULL;
 	struct loop_timer *t;
 
 	if (l == NULL)
@@ -169,7 +169,7 @@ int
 loop_watch_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn fn,
     void *arg, struct loop_watch **out, struct err *err)
 {
-	struct loop_watch *w;
+	struct loop_watch *w = NULL;
 
 	if (watch_add(l, fd, events, WATCH_FD, arg, &w, err) == -1)
 		return -1;
@@ -193,7 +193,7 @@ int
 loop_watch_signals(struct loop *l, const int *signals, loop_signal_fn fn,
     void *arg, struct loop_watch **out, struct err *err)
 {
-	struct loop_watch *w;
+	struct loop_watch *w = NULL;
 	sigset_t set;
 	int fd;
 
@@ -217,7 +217,7 @@ int
 loop_watch_process(struct loop *l, pid_t pid, loop_process_fn fn, void *arg,
     struct loop_watch **out, struct err *err)
 {
-	struct loop_watch *w;
+	struct loop_watch *w = NULL;
 	int fd;
 
 	if ((fd = (int)syscall(SYS_pidfd_open, pid, 0)) == -1)
@@ -354,7 +354,7 @@ int
 loop_run(struct loop *l, struct err *err)
 {
 	struct epoll_event evs[64];
-	struct loop_watch *w;
+	struct loop_watch *w = NULL;
 	int i, n;
 
 	l->running = true;
