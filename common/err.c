@@ -9,6 +9,9 @@
 
 #include "common/err.h"
 
+static void err_fill(struct err *, enum err_code, int, const char *, va_list)
+    __attribute__((format(printf, 4, 0)));
+
 static void
 err_fill(struct err *err, enum err_code code, int errnum, const char *fmt,
     va_list ap)
