@@ -1,1 +1,2 @@
-# man/
+# man/: mdoc pages
+dist_man_MANS +=

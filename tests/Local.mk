@@ -1,1 +1,58 @@
-# tests/
+# tests/: unit (Check), lint (the sources against their rules), flow (real processes)
+#
+# A unit test is one line here: tests/unit/test_NAME.c becomes the program
+# test_NAME, linked with everything but main().
+unit_tests =
+include tests/unit/Local.mk
+
+lint_tests = \
+	%D%/lint/includes.sh \
+	%D%/lint/style.sh \
+	%D%/lint/manpages.sh \
+	%D%/lint/options.sh
+
+# The longest first: with make -j2 they start first.
+flow_tests = \
+	%D%/flow/faults-torch.sh \
+	%D%/flow/faults-torch-user.sh \
+	%D%/flow/torchrun.sh \
+	%D%/flow/native.sh \
+	%D%/flow/stop.sh \
+	%D%/flow/restart.sh \
+	%D%/flow/adopt.sh \
+	%D%/flow/adopt-user.sh \
+	%D%/flow/output.sh \
+	%D%/flow/refuse.sh
+
+TEST_EXTENSIONS = .sh
+SH_LOG_COMPILER = bash
+AM_TESTS_ENVIRONMENT = \
+	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; \
+	top_builddir='$(abs_top_builddir)'; export top_builddir; \
+	MANDOC='$(MANDOC)'; export MANDOC;
+
+if HAVE_CHECK
+check_PROGRAMS += $(unit_tests)
+TESTS += $(unit_tests)
+endif
+TESTS += $(lint_tests) $(flow_tests)
+
+EXTRA_DIST += $(lint_tests) $(flow_tests) \
+	%D%/flow/lib.sh \
+	%D%/flow/fake-rank \
+	%D%/flow/query.py
+
+# Parts of `make check`, by themselves.
+# What runs with sanitizers: torch is not among it, its processes are not ours.
+sanitize_tests = $(unit_tests) \
+	%D%/flow/native.sh %D%/flow/restart.sh %D%/flow/adopt.sh \
+	%D%/flow/stop.sh %D%/flow/output.sh %D%/flow/refuse.sh
+.PHONY: check-unit check-lint check-flow check-sanitize
+check-unit:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(unit_tests)'
+check-lint:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(lint_tests)'
+check-flow:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(flow_tests)'
+check-sanitize:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitize_tests)'
