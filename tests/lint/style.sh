@@ -64,6 +64,6 @@ none "left-over note" 'TO''DO|FIX''ME|(^|[^.X])XX''X([^X]|$)' "${c_files[@]}" "$
 
 if command -v shellcheck >/dev/null; then
 	mapfile -t shells < <(grep -lE '^#!/bin/(ba)?sh' "${scripts[@]}")
-	shellcheck -x "${shells[@]}" || failed=1
+	shellcheck -x -S warning "${shells[@]}" || failed=1
 fi
 exit "$failed"
