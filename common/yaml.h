@@ -32,6 +32,9 @@ struct yaml {
 int	yaml_read(const char *name, const char *data, size_t len,
 	    struct yaml **out, struct err *err);
 int	yaml_read_file(const char *path, struct yaml **out, struct err *err);
+/* libyaml exports, and calls, a yaml_free() of its own: a second function of
+ * that name in the program would be called in its place. */
+#define yaml_free	yaml_free_tree
 void	yaml_free(struct yaml *);
 
 /* The value of a key of a map, NULL when absent.  Borrowed. */
