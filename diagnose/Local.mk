@@ -1,1 +1,40 @@
-# diagnose/
+# diagnose/: logs to verdicts; libholdfast-diagnose, the diagnose and rules verbs
+noinst_LTLIBRARIES += libdiagnose-core.la libdiagnose.la
+noinst_PROGRAMS += %D%/mkrules
+
+# What mkrules itself needs.
+libdiagnose_core_la_SOURCES = \
+	%D%/literal.c %D%/literal.h \
+	%D%/match.c %D%/match.h \
+	%D%/rule.c %D%/rule.h \
+	%D%/rule_read.c \
+	%D%/scan.c %D%/scan.h
+libdiagnose_core_la_LIBADD = libcommon.la $(PCRE2_LIBS)
+
+libdiagnose_la_SOURCES = \
+	%D%/block.c %D%/block.h \
+	%D%/card.c %D%/card.h \
+	%D%/cause.c %D%/cause.h \
+	%D%/causes.c %D%/causes.h \
+	%D%/event.c %D%/event.h \
+	%D%/exits.c %D%/exits.h \
+	%D%/feed.c %D%/feed.h \
+	%D%/line.c %D%/line.h \
+	%D%/progress.c %D%/progress.h \
+	%D%/verb_diagnose.c \
+	%D%/verbs.h \
+	%D%/verdict.c %D%/verdict.h
+nodist_libdiagnose_la_SOURCES = %D%/rules_builtin.c
+libdiagnose_la_LIBADD = libdiagnose-core.la -lm
+
+%C%_mkrules_SOURCES = %D%/mkrules.c
+%C%_mkrules_LDADD = libdiagnose-core.la
+
+BUILT_SOURCES += %D%/rules_builtin.c
+CLEANFILES += %D%/rules_builtin.c
+
+%D%/rules_builtin.c: %D%/mkrules$(EXEEXT) $(RULES_YAML)
+	$(AM_V_GEN)$(MKDIR_P) %D%; files=; for f in $(RULES_YAML); do \
+	  if test -f $$f; then files="$$files $$f"; \
+	  else files="$$files $(srcdir)/$$f"; fi; done; \
+	./%D%/mkrules$(EXEEXT) $$files >$@.tmp && mv $@.tmp $@

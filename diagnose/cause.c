@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cause.c - collects what could be the cause from all streams.
+ *
+ * Reads the events of the rules, the exit records and the tracebacks no rule
+ * knows; leaves out what was ignored by the program or was followed by completed
+ * steps; notes what came after the job began to be ended.
+ */
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/cause.h"
+#include "diagnose/progress.h"
+
+#define TAIL_MAX	(256u << 10)	/* searched for the last step line */
+
+static const struct rule rule_exception = {
+	.def = { .id = RULE_EXCEPTION, .file = "built in", .role = ROLE_ROOT,
+	    .source = SOURCE_RANK, .action = -1, .priority = -50 },
+	.after = -1
+};
+
+/* Rungs of the ladder (design: from scheduler decision to bare exit code), by
+ * reason where the category alone does not tell. */
+static const struct {
+	const char	*reason;
+	int		 rung;
+} rungs[] = {
+	{ "gpu_ecc_error", 2 }, { "gpu_lost", 2 }, { "gpu_fault", 2 },
+	{ "nvlink_error", 2 }, { "pcie_error", 2 },
+	{ "node_failure", 3 }, { "host_oom", 5 },
+	{ "runtime_error", 7 }, { "os_error", 7 }, { "called_process_error", 7 },
+	{ "native_crash", 7 }, { "cuda_error", 6 },
+	{ "nccl_timeout", 8 }, { "nccl_remote_error", 8 },
+	{ "nccl_system_error", 8 }, { "nccl_internal_error", 8 },
+	{ "hang", 8 }, { "rendezvous_timeout", 7 }, { "process_killed", 9 },
+	{ "unknown", 10 }, { NULL, 0 }
+};
+
+static int
+rung_of(const struct reason *r)
+{
+	size_t i;
+
+	if (r->rung > 0)
+		return r->rung;
+	for (i = 0; rungs[i].reason != NULL; i++)
+		if (strcmp(rungs[i].reason, r->name) == 0)
+			return rungs[i].rung;
+	if (strcmp(r->category, "external") == 0)
+		return 1;
+	if (strcmp(r->category, "infrastructure") == 0)
+		return 4;
+	return 6;
+}
+
+/* Rungs whose members are told apart by order alone share a class. */
+static int
+class_of(const struct reason *r, enum rule_role role)
+{
+	static const int classes[] = { 9, 1, 2, 3, 5, 4, 5, 7, 8, 9, 10 };
+	int rung = rung_of(r);
+
+	if (role == ROLE_SYMPTOM)
+		return CLASS_SYMPTOM + rung;
+	return classes[rung < 0 || rung > 10 ? 0 : rung];
+}
+
+static struct cause *
+add_cause(struct case_file *c, struct err *err)
+{
+	struct cause *p;
+
+	if (c->count == c->cap) {
+		c->cap = c->cap ? c->cap * 2 : 64;
+		p = realloc(c->causes, c->cap * sizeof(*p));
+		if (p == NULL) {
+			err_memory(err);
+			return NULL;
+		}
+		c->causes = p;
+	}
+	p = &c->causes[c->count++];
+	memset(p, 0, sizeof(*p));
+	p->order = INT_MAX;
+	return p;
+}
+
+/* The last two lines of completed steps of a stream. */
+static void
+find_progress(const struct stream *s, struct stream_facts *f)
+{
+	size_t floor = s->len > TAIL_MAX ? s->len - TAIL_MAX : 0;
+	struct piece p = { s->len, s->len };
+	struct progress step;
+
+	f->progress = f->progress_before = SIZE_MAX;
+	f->step = -1;
+	while (line_piece_before(s->data, p.start, &p) && p.start >= floor) {
+		if (p.end - p.start < 8 ||
+		    !progress_parse(s->data + p.start, p.end - p.start, &step))
+			continue;
+		if (f->progress == SIZE_MAX) {
+			f->progress = p.start;
+			f->step = step.step;
+		} else if (step.step < 0 || step.step != f->step) {
+			f->progress_before = p.start;
+			return;
+		}
+		if (f->step < 0)
+			f->step = step.step;
+	}
+}
+
+/* Two steps completed after a line: the job got over it. */
+static bool
+got_over(const struct stream_facts *f, const struct event *e)
+{
+	return f->progress_before != SIZE_MAX && f->progress_before > e->start;
+}
+
+static bool
+survives_progress(const struct event *e)
+{
+	const struct reason *r = e->rule->reason;
+
+	return e->rule->def.source == SOURCE_KERNEL ||
+	    e->rule->def.source == SOURCE_SCHEDULER ||
+	    (r != NULL && strncmp(r->name, "loss_", 5) == 0);
+}
+
+static bool
+outlives_teardown(const struct event *e)
+{
+	return e->rule->def.role == ROLE_CONFIRM ||
+	    e->rule->def.source == SOURCE_KERNEL ||
+	    e->rule->def.source == SOURCE_LAUNCHER ||
+	    e->rule->def.source == SOURCE_SCHEDULER;
+}
+
+static void
+find_teardown(struct case_file *c, size_t from, size_t to)
+{
+	size_t i;
+
+	for (i = from; i < to; i++) {
+		const struct event *e = &c->events.list[i];
+		struct stream_facts *f = &c->facts[e->stream];
+
+		if (e->rule->def.role == ROLE_TEARDOWN &&
+		    f->teardown == SIZE_MAX && !got_over(f, e))
+			f->teardown = e->start;
+	}
+}
+
+static int
+add_event(struct case_file *c, const struct event *e,
+    const struct reason *reason, struct err *err)
+{
+	const struct stream *s = &c->feed->streams[e->stream];
+	const struct stream_facts *f = &c->facts[e->stream];
+	struct block block;
+	struct cause *p;
+
+	if (got_over(f, e) && !survives_progress(e))
+		return 0;
+	block_find(s, e, &block);
+	if (block.ignored)
+		return 0;
+	if ((p = add_cause(c, err)) == NULL)
+		return -1;
+	p->event = *e;
+	p->reason = reason;
+	p->block = block;
+	p->rank_class = class_of(reason, e->rule->def.role);
+	if (p->event.rank == -1)
+		p->event.rank = s->rank;
+	if (p->event.node[0] == '\0' && s->node != NULL &&
+	    strlen(s->node) < EVENT_NODE_MAX)
+		memcpy(p->event.node, s->node, strlen(s->node) + 1);
+	p->late = e->start > f->teardown && !outlives_teardown(e);
+	return 0;
+}
+
+/* A line some rule already won. */
+static bool
+is_event(const struct case_file *c, size_t from, size_t to, size_t start)
+{
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if (c->events.list[mid].start == start)
+			return true;
+		if (c->events.list[mid].start < start)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return false;
+}
+
+static int
+add_unknown_exception(struct case_file *c, const struct event *mark,
+    size_t from, size_t to, struct err *err)
+{
+	const struct stream *s = &c->feed->streams[mark->stream];
+	const struct reason *r = rule_set_reason(c->set, "runtime_error");
+	struct event e = *mark;
+	struct piece p;
+	struct line line;
+
+	if (!block_exception(s, mark, &p, &line) ||
+	    is_event(c, from, to, p.start))
+		return 0;
+	c->unknown_exception = true;
+	if (r == NULL)
+		return 0;
+	e.rule = &rule_exception;
+	e.start = p.start;
+	e.len = (uint32_t)(p.end - p.start > 4096 ? 4096 : p.end - p.start);
+	e.text = (size_t)(line.text - s->data);
+	e.rank = line.rank;
+	e.level = line.level;
+	e.time_ns = line.time_ns;
+	return add_event(c, &e, r, err);
+}
+
+static int
+read_stream(struct case_file *c, uint32_t stream, struct err *err)
+{
+	const struct stream *s = &c->feed->streams[stream];
+	size_t from = c->events.count, i, to;
+
+	c->facts[stream].teardown = SIZE_MAX;
+	c->facts[stream].progress = c->facts[stream].progress_before = SIZE_MAX;
+	c->facts[stream].step = -1;
+	if (s->kind == STREAM_EXITS)
+		return exits_read(&c->exits, c->feed, stream, err);
+	if (events_collect(&c->events, c->set, c->feed, stream, err) == -1)
+		return -1;
+	to = c->events.count;
+	if (s->kind == STREAM_LOG)
+		find_progress(s, &c->facts[stream]);
+	find_teardown(c, from, to);
+	for (i = from; i < to; i++) {
+		struct event *e = &c->events.list[i];
+
+		if (strcmp(e->rule->def.id, "traceback") == 0) {
+			if (add_unknown_exception(c, e, from, to, err) == -1)
+				return -1;
+			continue;
+		}
+		if (e->rule->reason == NULL || e->rule->def.role == ROLE_BENIGN ||
+		    e->rule->def.role == ROLE_CONTEXT ||
+		    e->rule->def.role == ROLE_TEARDOWN)
+			continue;
+		if (add_event(c, e, e->rule->reason, err) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+/* The end of the rank that ended first is a candidate of its own, the weakest
+ * of its kind: what its log says is better. */
+static int
+add_exit(struct case_file *c, struct err *err)
+{
+	const struct exit_record *r = exits_first(&c->exits);
+	const char *name = "unknown";
+	const struct reason *reason;
+	struct cause *p;
+
+	if (r == NULL)
+		return 0;
+	if (r->how == EXIT_HOW_SIGNAL)
+		name = r->code == SIGKILL ? "process_killed" :
+		    r->code == SIGSEGV || r->code == SIGBUS || r->code == SIGABRT ||
+		    r->code == SIGILL || r->code == SIGFPE ? "native_crash" :
+		    r->code == SIGTERM || r->code == SIGINT || r->code == SIGHUP ?
+		    "job_cancelled" : "unknown";
+	if ((reason = rule_set_reason(c->set, name)) == NULL)
+		return 0;
+	if ((p = add_cause(c, err)) == NULL)
+		return -1;
+	p->exit = true;
+	p->reason = reason;
+	p->rank_class = r->how == EXIT_HOW_SIGNAL && r->code != SIGKILL ?
+	    CLASS_SYMPTOM - 1 : CLASS_SYMPTOM + 9;
+	p->order = 0;
+	p->event = (struct event){ .rule = &rule_exception, .stream = r->stream,
+	    .start = r->start, .len = (uint32_t)r->len, .text = r->start,
+	    .rank = r->rank, .step = -1, .time_ns = r->time_ns };
+	if (c->feed->streams[r->stream].node != NULL &&
+	    strlen(c->feed->streams[r->stream].node) < EVENT_NODE_MAX)
+		strcpy(p->event.node, c->feed->streams[r->stream].node);
+	return 0;
+}
+
+int
+case_read(struct case_file *c, struct rule_set *set, const struct feed *feed,
+    struct err *err)
+{
+	size_t i;
+	int order;
+
+	c->set = set;
+	c->feed = feed;
+	c->facts = calloc(feed->count + 1, sizeof(*c->facts));
+	if (c->facts == NULL)
+		return err_memory(err);
+	for (i = 0; i < feed->count; i++)
+		if (read_stream(c, (uint32_t)i, err) == -1)
+			return -1;
+	exits_sort(&c->exits);
+	for (i = 0; i < c->count; i++) {
+		order = exits_order(&c->exits, c->causes[i].event.rank);
+		if (order >= 0)
+			c->causes[i].order = order;
+	}
+	return add_exit(c, err);
+}
+
+void
+case_fini(struct case_file *c)
+{
+	events_fini(&c->events);
+	exits_fini(&c->exits);
+	free(c->facts);
+	free(c->causes);
+	memset(c, 0, sizeof(*c));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * causes.h - from the events of all streams to the one that caused the rest.
+ */
+#ifndef HOLDFAST_DIAGNOSE_CAUSES_H
+#define HOLDFAST_DIAGNOSE_CAUSES_H
+
+#include "common/err.h"
+#include "diagnose/feed.h"
+#include "diagnose/rule.h"
+#include "diagnose/verdict.h"
+
+/* Reads all streams of the feed with the rules of a finished set; fills a
+ * zeroed verdict, which the caller frees with verdict_fini(). */
+int	causes_find(struct rule_set *, const struct feed *,
+	    struct verdict *out, struct err *err);
+
+#endif

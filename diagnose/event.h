@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event.h - what the rules found in the streams, in order.
+ */
+#ifndef HOLDFAST_DIAGNOSE_EVENT_H
+#define HOLDFAST_DIAGNOSE_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "diagnose/feed.h"
+#include "diagnose/line.h"
+#include "diagnose/rule.h"
+
+#define EVENT_NODE_MAX	72
+#define EVENT_GPU_MAX	40
+
+/* One line that one rule won. */
+struct event {
+	const struct rule *rule;
+	uint32_t	 stream;
+	uint32_t	 len;		/* of the piece */
+	size_t		 start;		/* of the piece in its stream */
+	size_t		 text;		/* of the text behind the prefixes */
+	int		 rank;		/* -1 unknown */
+	int64_t		 step;		/* -1 unknown */
+	int64_t		 time_ns;	/* LINE_NO_TIME unknown */
+	uint64_t	 key;		/* of the writer */
+	enum line_level	 level;
+	char		 node[EVENT_NODE_MAX];
+	char		 gpu[EVENT_GPU_MAX];
+};
+
+struct events {
+	struct event	*list;		/* by stream, then position */
+	size_t		 count, cap;
+	uint32_t	*matched;	/* lines won, per rule */
+	bool		 gave_up;	/* a match limit was hit */
+};
+
+/* Runs all rules of a finished set over one stream and appends its events.
+ * Per rule and stream the first EVENT_FIRST and the last EVENT_LAST are kept,
+ * all are counted.  Compiles rules lazily, hence not const. */
+#define EVENT_FIRST	96
+#define EVENT_LAST	32
+int	events_collect(struct events *, struct rule_set *, const struct feed *,
+	    uint32_t stream, struct err *err);
+void	events_fini(struct events *);
+
+/* Matches one line against all rules by hand-fed literals of the scanner; the
+ * rule that wins, or NULL.  Used by tests of samples and by live streams.
+ * `since` gives, per rule, how many lines ago it won (UINT32_MAX: never), for
+ * `after:`; may be NULL. */
+struct rule *rule_set_match_line(struct rule_set *, const char *line,
+	    size_t len, const uint32_t *since, struct event *out);
+
+#endif

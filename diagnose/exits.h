@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exits.h - the file in which the agent of a node notes how its ranks ended.
+ *
+ * Lines: "TIME holdfast: node N: rank R (pid P) exited with status S", "... was
+ * ended by signal S (NAME)", "... did not end within T s and was killed", and
+ * "TIME holdfast: attempt stopped: sending SIGTERM to the remaining ranks".
+ */
+#ifndef HOLDFAST_DIAGNOSE_EXITS_H
+#define HOLDFAST_DIAGNOSE_EXITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "diagnose/feed.h"
+
+enum exit_how { EXIT_HOW_STATUS, EXIT_HOW_SIGNAL, EXIT_HOW_TIMEOUT };
+
+struct exit_record {
+	uint32_t	 stream;
+	size_t		 start, len;	/* its line */
+	int		 rank;
+	enum exit_how	 how;
+	int		 code;		/* status or signal */
+	int64_t		 time_ns;
+	bool		 stopped;	/* after the agent began to stop the attempt */
+};
+
+struct exit_list {
+	struct exit_record *list;	/* by time, then as read */
+	size_t		 count, cap;
+};
+
+int	exits_read(struct exit_list *, const struct feed *, uint32_t stream,
+	    struct err *err);
+void	exits_sort(struct exit_list *);
+void	exits_fini(struct exit_list *);
+
+/* The first abnormal end that was not the agent's doing; NULL when all ended
+ * well. */
+const struct exit_record *exits_first(const struct exit_list *);
+/* How many ranks ended abnormally before this one; -1 when it did not, or is
+ * not listed. */
+int	exits_order(const struct exit_list *, int rank);
+
+#endif

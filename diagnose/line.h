@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * line.h - what stands in front of the text of a log line: rank, node, time,
+ * level.
+ *
+ * Launchers, log collectors and loggers put prefixes in front of a line, often
+ * several.  They are taken off one by one, nothing is copied.
+ */
+#ifndef HOLDFAST_DIAGNOSE_LINE_H
+#define HOLDFAST_DIAGNOSE_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LINE_NO_TIME	INT64_MIN
+
+enum line_level { LEVEL_NONE, LEVEL_INFO, LEVEL_WARN, LEVEL_ERROR };
+
+struct line {
+	const char	*text;		/* behind the prefixes, in the given bytes */
+	size_t		 len;
+	int		 rank;		/* global rank, -1 unknown */
+	int		 local_rank;	/* -1 unknown */
+	const char	*node;		/* NULL unknown */
+	size_t		 node_len;
+	int64_t		 time_ns;	/* wall clock as printed, read as UTC */
+	enum line_level	 level;
+	uint64_t	 key;		/* of who printed it: same key, same writer; 0 none */
+	bool		 ours;		/* a line of Holdfast's own output */
+};
+
+/* Takes the prefixes off one line (without its newline). */
+void	line_parse(const char *data, size_t len, struct line *out);
+
+/* Copies a line without ANSI escape sequences; out holds at least len bytes.
+ * Returns the new length. */
+size_t	line_strip_ansi(const char *data, size_t len, char *out);
+
+/* "2026-01-31T03:12:41.123Z" and its usual forms; 0 and no change when there
+ * is none, otherwise its length. */
+size_t	line_parse_time(const char *data, size_t len, int64_t *time_ns);
+
+/* A piece of a stream: text between line ends, or after a carriage return
+ * (progress bars draw over themselves). */
+struct piece {
+	size_t	start;
+	size_t	end;		/* without its end mark */
+};
+
+/* Finds the piece that holds offset `at`; looks back at most `back` bytes and
+ * returns false when no start is found there.  The end is searched in the
+ * whole buffer. */
+bool	line_piece(const char *data, size_t len, size_t at, size_t back,
+	    struct piece *out);
+/* The piece before one that starts at `start`; false at the beginning. */
+bool	line_piece_before(const char *data, size_t start, struct piece *out);
+
+#endif

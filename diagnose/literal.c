@@ -1,0 +1,709 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * literal.c - required literals of a PCRE2 pattern.
+ *
+ * Reads the pattern once, recursively, and knows of each part either all the
+ * strings it can match ("exact", while they are few) or a set of strings one
+ * of which any match contains ("best").  In a sequence exact parts multiply:
+ * `lm loss: (nan|inf)` needs "lm loss: nan" or "lm loss: inf".  The idea is
+ * that of R. Cox, "Regular Expression Matching with a Trigram Index" (2012).
+ * What it does not know (recursion, conditions, \Q, (?x)) it refuses, so that
+ * a literal is never wrong.
+ */
+#include <ctype.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/literal.h"
+#include "diagnose/scan.h"
+
+#define SET_MAX		128	/* strings of one set */
+#define TEXT_MAX	SCAN_LITERAL_MAX
+#define DEPTH_MAX	40
+
+struct set {
+	size_t	 count;
+	uint8_t	 len[SET_MAX];
+	char	 text[SET_MAX][TEXT_MAX];
+};
+
+/* What is known of a part.  exact: all it can match; best: required. */
+struct part {
+	struct set	*exact;
+	struct set	*best;
+};
+
+struct parser {
+	const char	*p;
+	bool		 fold;
+	bool		 ever_fold;
+	int		 depth;
+	const char	*why;		/* set when it gives up */
+};
+
+static struct part parse_alternatives(struct parser *);
+
+static struct part
+give_up(struct parser *ps, const char *why)
+{
+	if (ps->why == NULL)
+		ps->why = why;
+	return (struct part){ NULL, NULL };
+}
+
+static struct set *
+set_new(void)
+{
+	struct set *s = malloc(sizeof(*s));
+
+	if (s != NULL)
+		s->count = 0;
+	return s;
+}
+
+static struct set *
+set_of(const char *text, size_t len)
+{
+	struct set *s = set_new();
+
+	if (s == NULL)
+		return NULL;
+	s->count = 1;
+	s->len[0] = (uint8_t)len;
+	if (len > 0)
+		memcpy(s->text[0], text, len);
+	return s;
+}
+
+static bool
+set_add(struct set *s, const char *text, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++)
+		if (s->len[i] == len && memcmp(s->text[i], text, len) == 0)
+			return true;
+	if (s->count == SET_MAX || len > TEXT_MAX)
+		return false;
+	s->len[s->count] = (uint8_t)len;
+	memcpy(s->text[s->count++], text, len);
+	return true;
+}
+
+static size_t
+set_shortest(const struct set *s)
+{
+	size_t i, least = SIZE_MAX;
+
+	for (i = 0; s != NULL && i < s->count; i++)
+		if (s->len[i] < least)
+			least = s->len[i];
+	return s == NULL || s->count == 0 ? 0 : least;
+}
+
+/* Higher is better: long literals, few of them. */
+static long
+set_quality(const struct set *s)
+{
+	size_t least = set_shortest(s);
+
+	if (least < SCAN_LITERAL_MIN)
+		return -1;
+	return (long)(least > 24 ? 24 : least) * 16 - (long)s->count;
+}
+
+static void
+part_free(struct part p)
+{
+	free(p.exact);
+	free(p.best);
+}
+
+/* Keeps the better of two required sets, frees the other. */
+static struct set *
+set_better(struct set *a, struct set *b)
+{
+	if (a == NULL || (b != NULL && set_quality(b) > set_quality(a))) {
+		free(a);
+		return b;
+	}
+	free(b);
+	return a;
+}
+
+static struct set *
+set_product(const struct set *a, const struct set *b)
+{
+	char text[2 * TEXT_MAX];
+	struct set *s;
+	size_t i, k;
+
+	if (a->count * b->count > SET_MAX || (s = set_new()) == NULL)
+		return NULL;
+	for (i = 0; i < a->count; i++) {
+		for (k = 0; k < b->count; k++) {
+			memcpy(text, a->text[i], a->len[i]);
+			memcpy(text + a->len[i], b->text[k], b->len[k]);
+			if (!set_add(s, text, (size_t)a->len[i] + b->len[k])) {
+				free(s);
+				return NULL;
+			}
+		}
+	}
+	return s;
+}
+
+/* Drops a from an alternation's set into s; NULL when it does not fit. */
+static struct set *
+set_union(struct set *s, const struct set *a)
+{
+	size_t i;
+
+	if (s == NULL || a == NULL)
+		goto fail;
+	for (i = 0; i < a->count; i++)
+		if (!set_add(s, a->text[i], a->len[i]))
+			goto fail;
+	return s;
+fail:
+	free(s);
+	return NULL;
+}
+
+static struct part
+part_char(struct parser *ps, char c)
+{
+	if (c == '\0')
+		return (struct part){ NULL, NULL };
+	if (ps->fold)
+		c = (char)tolower((unsigned char)c);
+	return (struct part){ set_of(&c, 1), NULL };
+}
+
+static struct part
+part_empty(void)
+{
+	return (struct part){ set_of("", 0), NULL };
+}
+
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Behind a backslash, outside a class. */
+static struct part
+parse_escape(struct parser *ps)
+{
+	char c = *ps->p++;
+	int hi, lo;
+
+	switch (c) {
+	case '\0':
+		ps->p--;
+		return give_up(ps, "ends in a backslash");
+	case 'n':
+		return part_char(ps, '\n');
+	case 't':
+		return part_char(ps, '\t');
+	case 'r':
+		return part_char(ps, '\r');
+	case 'e':
+		return part_char(ps, '\033');
+	case 'x':
+		hi = hex_digit(ps->p[0]);
+		lo = hi < 0 ? -1 : hex_digit(ps->p[1]);
+		if (lo < 0)
+			return give_up(ps, "only \\xHH is understood");
+		ps->p += 2;
+		return part_char(ps, (char)(hi << 4 | lo));
+	case 'b': case 'B': case 'A': case 'Z': case 'z': case 'G':
+		return part_empty();
+	case 'K':
+		return part_empty();
+	case 'd': case 'D': case 's': case 'S': case 'w': case 'W':
+	case 'h': case 'H': case 'v': case 'V': case 'N': case 'R': case 'X':
+		return (struct part){ NULL, NULL };
+	default:
+		if (isdigit((unsigned char)c)) {
+			while (isdigit((unsigned char)*ps->p))
+				ps->p++;
+			return (struct part){ NULL, NULL };
+		}
+		if (isalpha((unsigned char)c))
+			return give_up(ps, "has an escape that is not understood");
+		return part_char(ps, c);
+	}
+}
+
+/* One member of a class; -1 for a set such as \d. */
+static int
+class_member(struct parser *ps)
+{
+	char c = *ps->p++;
+	int hi, lo;
+
+	if (c != '\\')
+		return (unsigned char)c;
+	c = *ps->p;
+	if (c == '\0')
+		return -1;
+	ps->p++;
+	switch (c) {
+	case 'n':
+		return '\n';
+	case 't':
+		return '\t';
+	case 'r':
+		return '\r';
+	case 'x':
+		hi = hex_digit(ps->p[0]);
+		lo = hi < 0 ? -1 : hex_digit(ps->p[1]);
+		if (lo < 0) {
+			give_up(ps, "only \\xHH is understood");
+			return -1;
+		}
+		ps->p += 2;
+		return hi << 4 | lo;
+	default:
+		if (c == 'Q' || c == 'E')
+			give_up(ps, "has \\Q or \\E");
+		return isalnum((unsigned char)c) ? -1 : (unsigned char)c;
+	}
+}
+
+/* Behind "[": a class is exact while it is small. */
+static struct part
+parse_class(struct parser *ps)
+{
+	struct set *s = set_new();
+	bool first = true, wide = false;
+	int lo, hi, c;
+	char ch;
+
+	if (*ps->p == '^') {
+		wide = true;
+		ps->p++;
+	}
+	for (; *ps->p != '\0' && (*ps->p != ']' || first); first = false) {
+		if (ps->p[0] == '[' && ps->p[1] == ':') {
+			const char *end = strstr(ps->p, ":]");
+
+			if (end == NULL)
+				break;
+			ps->p = end + 2;
+			wide = true;
+			continue;
+		}
+		lo = hi = class_member(ps);
+		if (lo >= 0 && ps->p[0] == '-' && ps->p[1] != ']' &&
+		    ps->p[1] != '\0') {
+			ps->p++;
+			hi = class_member(ps);
+		}
+		if (lo < 0 || hi < lo || hi - lo > 8)
+			wide = true;
+		for (c = lo; !wide && s != NULL && c <= hi; c++) {
+			ch = (char)(ps->fold ? tolower(c) : c);
+			if (c == 0 || !set_add(s, &ch, 1) || s->count > 10)
+				wide = true;
+		}
+	}
+	if (*ps->p != ']') {
+		free(s);
+		return give_up(ps, "has a class without an end");
+	}
+	ps->p++;
+	if (wide || s == NULL || s->count == 0) {
+		free(s);
+		s = NULL;
+	}
+	return (struct part){ s, NULL };
+}
+
+/* Skips a group whose text says nothing about required literals. */
+static struct part
+skip_group(struct parser *ps)
+{
+	bool fold = ps->fold;
+	struct part p = parse_alternatives(ps);
+
+	part_free(p);
+	ps->fold = fold;
+	if (*ps->p != ')')
+		return give_up(ps, "has a group without an end");
+	ps->p++;
+	return part_empty();
+}
+
+/* Inline flags: "i)" to the end of the group, "i:...)" for a group.  True when
+ * a group follows. */
+static bool
+parse_flags(struct parser *ps)
+{
+	bool on = true;
+
+	for (;; ps->p++) {
+		switch (*ps->p) {
+		case '-':
+			on = false;
+			break;
+		case 'i':
+			ps->fold = on;
+			if (on)
+				ps->ever_fold = true;
+			break;
+		case 'm': case 's': case 'J': case 'U':
+			break;
+		case ')':
+			return false;
+		case ':':
+			return true;
+		default:
+			give_up(ps, "has a flag that is not understood");
+			return false;
+		}
+	}
+}
+
+/* Behind "(?": moves to the text of the group; *skip for what is no text. */
+static bool
+parse_group_kind(struct parser *ps, bool *skip)
+{
+	char end = '>';
+
+	*skip = false;
+	switch (*ps->p) {
+	case ':': case '|': case '>':
+		ps->p++;
+		return true;
+	case '=': case '!':
+		ps->p++;
+		*skip = true;
+		return true;
+	case 'P':
+		if (ps->p[1] != '<')
+			break;
+		ps->p++;
+		/* FALLTHROUGH */
+	case '<':
+		if (ps->p[1] == '=' || ps->p[1] == '!') {
+			ps->p += 2;
+			*skip = true;
+			return true;
+		}
+		/* FALLTHROUGH */
+	case '\'':
+		if (*ps->p == '\'')
+			end = '\'';
+		for (ps->p++; *ps->p != end; ps->p++)
+			if (*ps->p == '\0')
+				return false;
+		ps->p++;
+		return true;
+	default:
+		break;
+	}
+	return false;
+}
+
+/* Behind "(". */
+static struct part
+parse_group(struct parser *ps)
+{
+	bool fold = ps->fold, skip = false;
+	struct part p;
+
+	if (*ps->p == '*')
+		return give_up(ps, "has a verb");
+	if (*ps->p == '?') {
+		ps->p++;
+		if (*ps->p == '#') {
+			ps->p += strcspn(ps->p, ")");
+			ps->p += *ps->p == ')';
+			return part_empty();
+		}
+		if (strchr("imsJU-", *ps->p) != NULL && *ps->p != '\0') {
+			if (!parse_flags(ps)) {
+				if (*ps->p == ')')
+					ps->p++;
+				return part_empty();
+			}
+			ps->p++;
+		} else if (!parse_group_kind(ps, &skip)) {
+			return give_up(ps, "has a group that is not understood");
+		}
+	}
+	if (skip)
+		return skip_group(ps);
+	p = parse_alternatives(ps);
+	ps->fold = fold;
+	if (*ps->p != ')') {
+		part_free(p);
+		return give_up(ps, "has a group without an end");
+	}
+	ps->p++;
+	return p;
+}
+
+static struct part
+parse_atom(struct parser *ps)
+{
+	char c = *ps->p++;
+
+	switch (c) {
+	case '(':
+		return parse_group(ps);
+	case '[':
+		return parse_class(ps);
+	case '\\':
+		return parse_escape(ps);
+	case '.':
+		return (struct part){ NULL, NULL };
+	case '^':
+	case '$':
+		return part_empty();
+	case '*':
+	case '+':
+	case '?':
+		return give_up(ps, "repeats nothing");
+	default:
+		return part_char(ps, c);
+	}
+}
+
+/* "{m}", "{m,}", "{m,n}": true and moves on; a brace that is text: false. */
+static bool
+parse_braces(struct parser *ps, long *least, long *most)
+{
+	const char *p = ps->p + 1;
+	char *end;
+
+	if (!isdigit((unsigned char)*p))
+		return false;
+	*least = *most = strtol(p, &end, 10);
+	if (*end == ',') {
+		p = end + 1;
+		*most = -1;
+		end = (char *)p;
+		if (isdigit((unsigned char)*p))
+			*most = strtol(p, &end, 10);
+	}
+	if (*end != '}')
+		return false;
+	ps->p = end + 1;
+	return true;
+}
+
+static struct part
+parse_repeat(struct parser *ps)
+{
+	struct part p = parse_atom(ps);
+	long least = 1, most = 1;
+
+	switch (*ps->p) {
+	case '*':
+		least = 0;
+		most = -1;
+		ps->p++;
+		break;
+	case '+':
+		most = -1;
+		ps->p++;
+		break;
+	case '?':
+		least = 0;
+		ps->p++;
+		break;
+	case '{':
+		if (!parse_braces(ps, &least, &most))
+			return p;
+		break;
+	default:
+		return p;
+	}
+	if (*ps->p == '?' || *ps->p == '+')
+		ps->p++;
+	if (least == 1 && most == 1)
+		return p;
+	if (least == 0 && most == 1 && p.exact != NULL) {
+		free(p.best);
+		p.best = NULL;
+		if (!set_add(p.exact, "", 0)) {
+			free(p.exact);
+			p.exact = NULL;
+		}
+		return p;
+	}
+	if (least == 0) {
+		part_free(p);
+		return (struct part){ NULL, NULL };
+	}
+	/* At least once: it is required, what follows it is not known. */
+	p.best = set_better(p.best, p.exact);
+	p.exact = NULL;
+	return p;
+}
+
+/* Adds a part behind what is known of a sequence so far. */
+static void
+sequence_add(struct part *seq, struct set **run, struct part p)
+{
+	struct set *more = NULL;
+
+	if (p.exact != NULL && *run != NULL) {
+		more = set_product(*run, p.exact);
+		if (more != NULL) {
+			free(*run);
+			*run = more;
+			part_free(p);
+			return;
+		}
+		/* Too many: keep what is there, begin anew with this part. */
+		seq->best = set_better(seq->best, *run);
+		*run = p.exact;
+		free(seq->exact);
+		seq->exact = NULL;
+		free(p.best);
+		return;
+	}
+	/* An inexact part: prefix x its required strings would need them to be
+	 * at its beginning, which is not known. */
+	seq->best = set_better(seq->best, *run);
+	seq->best = set_better(seq->best, p.best);
+	free(p.exact);
+	free(seq->exact);
+	seq->exact = NULL;
+	*run = set_of("", 0);
+}
+
+static struct part
+parse_sequence(struct parser *ps)
+{
+	struct part seq = { set_of("", 0), NULL };
+	struct set *run = set_of("", 0);
+
+	while (*ps->p != '\0' && *ps->p != '|' && *ps->p != ')' &&
+	    ps->why == NULL)
+		sequence_add(&seq, &run, parse_repeat(ps));
+	if (seq.exact != NULL) {
+		free(seq.exact);
+		seq.exact = run;
+	} else {
+		seq.best = set_better(seq.best, run);
+	}
+	return seq;
+}
+
+/* What an alternative requires: its best set, or all it can match. */
+static struct set *
+part_required(const struct part *p)
+{
+	return p->best != NULL && set_quality(p->best) > set_quality(p->exact) ?
+	    p->best : p->exact != NULL ? p->exact : p->best;
+}
+
+static struct part
+parse_alternatives(struct parser *ps)
+{
+	struct part all = { set_new(), set_new() }, p;
+	bool fold = ps->fold, one = true;
+
+	if (++ps->depth > DEPTH_MAX)
+		give_up(ps, "is nested too deeply");
+	for (;;) {
+		ps->fold = fold;
+		p = parse_sequence(ps);
+		if (one && *ps->p != '|') {
+			part_free(all);
+			ps->depth--;
+			return p;
+		}
+		one = false;
+		all.best = set_union(all.best, part_required(&p));
+		all.exact = set_union(all.exact, p.exact);
+		part_free(p);
+		if (*ps->p != '|' || ps->why != NULL)
+			break;
+		ps->p++;
+	}
+	ps->depth--;
+	return all;
+}
+
+/* A literal that contains another one of the set is not needed. */
+static bool
+is_redundant(const struct set *s, size_t i)
+{
+	size_t k;
+
+	for (k = 0; k < s->count; k++)
+		if (k != i && s->len[k] < s->len[i] &&
+		    memmem(s->text[i], s->len[i], s->text[k], s->len[k]))
+			return true;
+	return false;
+}
+
+static int
+set_export(const struct set *s, struct literal_set *out, struct err *err)
+{
+	size_t i;
+
+	out->texts = calloc(s->count, sizeof(*out->texts));
+	if (out->texts == NULL)
+		return err_memory(err);
+	for (i = 0; i < s->count; i++) {
+		if (is_redundant(s, i))
+			continue;
+		out->texts[out->count] = strndup(s->text[i], s->len[i]);
+		if (out->texts[out->count] == NULL)
+			return err_memory(err);
+		if (out->fold)
+			for (char *c = out->texts[out->count]; *c; c++)
+				*c = (char)tolower((unsigned char)*c);
+		out->count++;
+	}
+	return 0;
+}
+
+int
+literal_extract(const char *pattern, struct literal_set *out,
+    struct err *err)
+{
+	struct parser ps = { .p = pattern };
+	struct part p = parse_alternatives(&ps);
+	const struct set *s = part_required(&p);
+	int rc = -1;
+
+	memset(out, 0, sizeof(*out));
+	out->fold = ps.ever_fold;
+	if (ps.why == NULL && *ps.p != '\0')
+		ps.why = "has a ) too many";
+	if (ps.why != NULL)
+		err_set(err, ERR_FORMAT, "the pattern %s", ps.why);
+	else if (set_quality(s) < 0)
+		err_set(err, ERR_FORMAT, "no literal of %d bytes or more is in "
+		    "every match", SCAN_LITERAL_MIN);
+	else
+		rc = set_export(s, out, err);
+	part_free(p);
+	if (rc == -1)
+		literal_fini(out);
+	return rc;
+}
+
+void
+literal_fini(struct literal_set *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->count; i++)
+		free(l->texts[i]);
+	free(l->texts);
+	memset(l, 0, sizeof(*l));
+}

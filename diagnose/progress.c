@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * progress.c - step, loss, gradient norm and step time out of one line.
+ *
+ * Looks for a word that names a step and the number behind it, then for words
+ * that name the other values; a line counts only with a step and one of them,
+ * or with a loss in a Python dictionary, or as a progress bar that does not
+ * tell of loading or downloading.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "diagnose/progress.h"
+
+#define LOOK_MAX	2048	/* a step line is shorter */
+
+struct words {
+	const char	*p;
+	size_t		 len;
+};
+
+static bool
+word_char(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Finds `word` as a whole word, any case, from *at on; the offset behind it. */
+static bool
+find_word(const struct words *w, const char *word, size_t *at)
+{
+	size_t n = strlen(word), i;
+
+	for (i = *at; i + n <= w->len; i++) {
+		if ((w->p[i] | 0x20) != word[0] ||
+		    strncasecmp(w->p + i, word, n) != 0)
+			continue;
+		if (i > 0 && word_char(w->p[i - 1]))
+			continue;
+		if (i + n < w->len && word_char(w->p[i + n]) &&
+		    word_char(word[n - 1]))
+			continue;
+		*at = i + n;
+		return true;
+	}
+	return false;
+}
+
+/* Skips what may stand between a name and its value: quotes, one of : = [ (. */
+static size_t
+skip_to_value(const struct words *w, size_t i)
+{
+	size_t start = i;
+
+	while (i < w->len && i - start < 12 && strchr(" \t'\":=[(", w->p[i]) &&
+	    w->p[i] != '\0')
+		i++;
+	return i;
+}
+
+static bool
+read_count(const struct words *w, size_t i, int64_t *value, size_t *end)
+{
+	int64_t v = 0;
+	size_t start = i;
+
+	while (i < w->len && isdigit((unsigned char)w->p[i]) && i - start < 15) {
+		v = v * 10 + (w->p[i] - '0');
+		i++;
+		/* 18,250 */
+		if (i + 3 < w->len && w->p[i] == ',' &&
+		    isdigit((unsigned char)w->p[i + 1]) &&
+		    isdigit((unsigned char)w->p[i + 2]) &&
+		    isdigit((unsigned char)w->p[i + 3]) &&
+		    (i + 4 == w->len || !isdigit((unsigned char)w->p[i + 4])))
+			i++;
+	}
+	if (i == start)
+		return false;
+	if (i < w->len && (w->p[i] == 'k' || w->p[i] == 'K') &&
+	    (i + 1 == w->len || !word_char(w->p[i + 1]))) {
+		v *= 1000;
+		i++;
+	} else if (i < w->len && (word_char(w->p[i]) || (w->p[i] == '.' &&
+	    i + 1 < w->len && isdigit((unsigned char)w->p[i + 1])))) {
+		return false;		/* 12ms, 0.5, 3e-4 */
+	}
+	*value = v;
+	*end = i;
+	return true;
+}
+
+static bool
+read_real(const struct words *w, size_t i, double *value)
+{
+	double v = 0, scale = 1;
+	bool minus = false, any = false;
+	int e = 0, sign = 1;
+	size_t n;
+
+	if (i < w->len && (w->p[i] == '-' || w->p[i] == '+'))
+		minus = w->p[i++] == '-';
+	if (w->len - i >= 3 && strncasecmp(w->p + i, "nan", 3) == 0) {
+		*value = NAN;
+		return true;
+	}
+	if (w->len - i >= 3 && strncasecmp(w->p + i, "inf", 3) == 0) {
+		*value = minus ? -INFINITY : INFINITY;
+		return true;
+	}
+	for (n = 0; i < w->len && isdigit((unsigned char)w->p[i]) && n < 300; i++, n++) {
+		v = v * 10 + (w->p[i] - '0');
+		any = true;
+	}
+	if (i < w->len && w->p[i] == '.')
+		for (i++; i < w->len && isdigit((unsigned char)w->p[i]); i++) {
+			scale /= 10;
+			v += scale * (w->p[i] - '0');
+			any = true;
+		}
+	if (!any)
+		return false;
+	if (i + 1 < w->len && (w->p[i] | 0x20) == 'e') {
+		size_t k = i + 1;
+
+		if (w->p[k] == '-' || w->p[k] == '+')
+			sign = w->p[k++] == '-' ? -1 : 1;
+		for (; k < w->len && isdigit((unsigned char)w->p[k]) && e < 1000; k++)
+			e = e * 10 + (w->p[k] - '0');
+		v *= pow(10, sign * e);
+	}
+	*value = minus ? -v : v;
+	return true;
+}
+
+static bool
+find_real(const struct words *w, const char *const *names, double *value)
+{
+	size_t at, i;
+
+	for (; *names != NULL; names++)
+		for (at = 0; find_word(w, *names, &at); ) {
+			i = skip_to_value(w, at);
+			if (i > at && read_real(w, i, value))
+				return true;
+		}
+	return false;
+}
+
+static void
+find_step(const struct words *w, struct progress *out)
+{
+	static const char *const names[] = {
+		"iteration", "global_step", "global step", "num_updates", "step",
+		"iter", "steps", "it", NULL
+	};
+	const char *const *name;
+	size_t at, end;
+
+	for (name = names; *name != NULL; name++) {
+		for (at = 0; find_word(w, *name, &at); ) {
+			size_t i = skip_to_value(w, at);
+
+			if (i == at || !read_count(w, i, &out->step, &end))
+				continue;
+			while (end < w->len && w->p[end] == ' ')
+				end++;
+			if (end < w->len && w->p[end] == '/') {
+				for (end++; end < w->len && w->p[end] == ' '; end++)
+					;
+				if (!read_count(w, end, &out->total, &end))
+					out->total = -1;
+			}
+			return;
+		}
+	}
+	out->step = -1;
+}
+
+static bool
+find_text(const struct words *w, const char *text)
+{
+	return memmem(w->p, w->len, text, strlen(text)) != NULL;
+}
+
+/* "Epoch: [0][415/1736]" and " 12/1000 [00:10<01:00, 1.2it/s": N of the last
+ * "N/M" that a bar or an epoch counts. */
+static bool
+find_bar(const struct words *w, struct progress *out)
+{
+	static const char *const not_steps[] = {
+		"Loading", "loading", "Downloading", "download", "Preparing",
+		"Map", "Tokeniz", "Generating", "shards", "examples/s", "Filter",
+		"Fetching", "Extracting", "files", "B/s", "Validat", "Val:", "Eval",
+		"Saving", "Converting", "Building", "Processing", NULL
+	};
+	const char *const *no;
+	int64_t a, b;
+	size_t i, end, start;
+	bool rate = find_text(w, "it/s") || find_text(w, "s/it");
+	bool epoch = find_text(w, "Epoch");
+	double x;
+
+	if (!rate && !epoch)
+		return false;
+	for (no = not_steps; *no != NULL; no++)
+		if (find_text(w, *no))
+			return false;
+	for (i = 1; i < w->len; i++) {
+		if (w->p[i] != '/' || !isdigit((unsigned char)w->p[i - 1]))
+			continue;
+		for (start = i; start > 0 && isdigit((unsigned char)w->p[start - 1]);)
+			start--;
+		if (start > 0 && (word_char(w->p[start - 1]) ||
+		    w->p[start - 1] == '.' || w->p[start - 1] == '/'))
+			continue;
+		if (!read_count(w, start, &a, &end) || end != i ||
+		    !read_count(w, i + 1, &b, &end) || b < a)
+			continue;
+		if (end < w->len && strchr(" ]|)", w->p[end]) == NULL)
+			continue;
+		out->step = a;
+		out->total = b;
+	}
+	if (out->step < 0)
+		return false;
+	for (i = 1; i + 4 <= w->len; i++) {
+		bool per_step = memcmp(w->p + i, "s/it", 4) == 0;
+
+		if (!per_step && memcmp(w->p + i, "it/s", 4) != 0)
+			continue;
+		for (start = i; start > 0 && (isdigit((unsigned char)w->p[start - 1]) ||
+		    w->p[start - 1] == '.');)
+			start--;
+		if (start < i && read_real(w, start, &x) && x > 0) {
+			out->step_ms = per_step ? x * 1000 : 1000 / x;
+			out->has_step_ms = true;
+		}
+	}
+	out->bar = rate;
+	return true;
+}
+
+bool
+progress_parse(const char *line, size_t len, struct progress *out)
+{
+	static const char *const losses[] = {
+		"lm loss", "train_loss", "train loss", "training loss",
+		"reduced_train_loss", "loss", "total_loss", NULL
+	};
+	static const char *const norms[] = {
+		"grad norm", "grad_norm", "gnorm", "gradient norm", NULL
+	};
+	static const char *const times[] = {
+		"elapsed time per iteration (ms)", "iter_time", "step_time", "time",
+		"iteration_time", NULL
+	};
+	struct words w = { line, len < LOOK_MAX ? len : LOOK_MAX };
+	bool dict = false, bar = false, deepspeed;
+	size_t at = 0;
+
+	*out = (struct progress){ .step = -1, .total = -1, .loss = NAN,
+	    .grad_norm = NAN, .step_ms = NAN };
+	if (w.len < 6)
+		return false;
+	out->has_loss = find_real(&w, losses, &out->loss);
+	find_step(&w, out);
+	if (out->step < 0)
+		bar = find_bar(&w, out);
+	if (out->step < 0 && !out->has_loss)
+		return false;
+	dict = out->has_loss && find_word(&w, "'loss'", &at);
+	deepspeed = out->step >= 0 && find_text(&w, "skipped=");
+	if (out->step >= 0 && !out->has_loss && !bar && !deepspeed &&
+	    !find_text(&w, "elapsed time per iteration"))
+		return false;
+	if (out->step < 0 && !dict)
+		return false;
+	out->has_grad_norm = find_real(&w, norms, &out->grad_norm);
+	if (!out->has_step_ms)
+		out->has_step_ms = find_real(&w, times, &out->step_ms);
+	return true;
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rule.c - holds rules and reasons, resolves their names, builds the scanner.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/yaml.h"
+#include "diagnose/literal.h"
+#include "diagnose/match.h"
+#include "diagnose/rule.h"
+
+static const char *const role_names[] = {
+	"root", "either", "symptom", "teardown", "confirm", "context", "benign"
+};
+static const char *const source_names[] = {
+	"any", "rank", "kernel", "launcher", "scheduler", "nccl"
+};
+static const char *const action_names[] = {
+	"none", "stop", "restart", "restart_excluding_node", "rollback",
+	"backoff_retry", "requeue", "test_nodes"
+};
+
+#define COUNT(a)	(sizeof(a) / sizeof((a)[0]))
+
+static int
+find_name(const char *const *names, size_t count, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
+const char *
+rule_role_name(enum rule_role r)
+{
+	return role_names[r];
+}
+
+int
+rule_role_find(const char *name)
+{
+	return find_name(role_names, COUNT(role_names), name);
+}
+
+const char *
+rule_source_name(enum rule_source s)
+{
+	return source_names[s];
+}
+
+int
+rule_source_find(const char *name)
+{
+	return find_name(source_names, COUNT(source_names), name);
+}
+
+const char *
+rule_action_name(enum action_kind k)
+{
+	return action_names[k];
+}
+
+int
+rule_action_find(const char *name)
+{
+	return find_name(action_names, COUNT(action_names), name);
+}
+
+/* The structure of logs that other rules may refer to with `after:`. */
+static const struct rule_def marks[] = {
+	{ .id = "traceback", .match = "Traceback \\(most recent call last\\)",
+	  .role = ROLE_CONTEXT, .action = -1, .file = "built in" },
+	{ .id = "last-error", .match = "^Last error:", .role = ROLE_CONTEXT,
+	  .action = -1, .file = "built in" },
+	{ .id = "elastic-root", .match = "^Root Cause \\(first observed failure\\)",
+	  .role = ROLE_CONTEXT, .action = -1, .file = "built in" },
+};
+
+int
+rule_set_new(struct rule_set **out, struct err *err)
+{
+	struct rule_set *set = calloc(1, sizeof(*set));
+	size_t i;
+
+	if (set == NULL)
+		return err_memory(err);
+	for (i = 0; i < COUNT(marks); i++)
+		if (rule_set_add(set, &marks[i], err) == -1) {
+			rule_set_free(set);
+			return -1;
+		}
+	*out = set;
+	return 0;
+}
+
+static void
+rule_fini(struct rule *r)
+{
+	match_free(r->match);
+	match_free(r->unless);
+}
+
+void
+rule_set_free(struct rule_set *set)
+{
+	size_t i;
+
+	if (set == NULL)
+		return;
+	for (i = 0; i < set->count; i++)
+		rule_fini(&set->rules[i]);
+	for (i = 0; i < set->owned_count; i++)
+		free(set->owned[i]);
+	for (i = 0; i < set->doc_count; i++)
+		yaml_free(set->docs[i]);
+	scan_free(set->scanner);
+	free(set->literal_rule);
+	free(set->literal_len);
+	free(set->rules);
+	free(set->reasons);
+	free(set->owned);
+	free(set->docs);
+	free(set);
+}
+
+/* Room for one more item behind count in an array of items of this size. */
+static int
+grow(void *array, size_t count, size_t *cap, size_t size, struct err *err)
+{
+	void **a = array, *p;
+	size_t more;
+
+	if (count < *cap)
+		return 0;
+	more = *cap ? *cap * 2 : 64;
+	if ((p = realloc(*a, more * size)) == NULL)
+		return err_memory(err);
+	*a = p;
+	*cap = more;
+	return 0;
+}
+
+int
+rule_set_own(struct rule_set *set, void *memory, struct err *err)
+{
+	if (memory == NULL)
+		return err_memory(err);
+	if (grow(&set->owned, set->owned_count, &set->owned_cap,
+	    sizeof(*set->owned), err) == -1) {
+		free(memory);
+		return -1;
+	}
+	set->owned[set->owned_count++] = memory;
+	return 0;
+}
+
+int
+rule_set_find(const struct rule_set *set, const char *id)
+{
+	size_t i;
+
+	for (i = 0; i < set->count; i++)
+		if (strcmp(set->rules[i].def.id, id) == 0)
+			return (int)i;
+	return -1;
+}
+
+const struct reason *
+rule_set_reason(const struct rule_set *set, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < set->reason_count; i++)
+		if (strcmp(set->reasons[i].name, name) == 0)
+			return &set->reasons[i];
+	return NULL;
+}
+
+int
+rule_set_add(struct rule_set *set, const struct rule_def *def,
+    struct err *err)
+{
+	int at = rule_set_find(set, def->id);
+
+	if (at == -1) {
+		if (grow(&set->rules, set->count, &set->cap,
+		    sizeof(*set->rules), err) == -1)
+			return -1;
+		at = (int)set->count++;
+	} else {
+		rule_fini(&set->rules[at]);
+	}
+	set->rules[at] = (struct rule){ .def = *def, .after = -1 };
+	return 0;
+}
+
+int
+rule_set_add_reason(struct rule_set *set, const struct reason *r,
+    struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < set->reason_count; i++)
+		if (strcmp(set->reasons[i].name, r->name) == 0) {
+			set->reasons[i] = *r;
+			return 0;
+		}
+	if (grow(&set->reasons, set->reason_count, &set->reason_cap,
+	    sizeof(*set->reasons), err) == -1)
+		return -1;
+	set->reasons[set->reason_count++] = *r;
+	return 0;
+}
+
+int
+rule_set_add_builtin(struct rule_set *set, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < reason_builtin_count; i++)
+		if (rule_set_add_reason(set, &reason_builtin[i], err) == -1)
+			return -1;
+	/* Ids of the table are unique (mkrules checks), so no search is needed
+	 * unless something is there already; the few marks do not matter. */
+	for (i = 0; i < rule_builtin_count; i++) {
+		if (grow(&set->rules, set->count, &set->cap,
+		    sizeof(*set->rules), err) == -1)
+			return -1;
+		set->rules[set->count++] =
+		    (struct rule){ .def = rule_builtin[i], .after = -1 };
+	}
+	return 0;
+}
+
+static void
+report(rule_problem_fn problem, void *arg, struct rule *r, const char *what,
+    const char *name)
+{
+	struct err text = {0};
+
+	r->broken = true;
+	if (problem == NULL)
+		return;
+	err_set(&text, ERR_FORMAT, "%s:%d:%d: rule '%s': %s%s%s%s", r->def.file,
+	    r->def.line, r->def.column, r->def.id, what, name ? " '" : "",
+	    name ? name : "", name ? "'" : "");
+	problem(text.text, arg);
+}
+
+/* Literals of a rule that was not prepared by mkrules. */
+static int
+extract(struct rule_set *set, struct rule *r, rule_problem_fn problem,
+    void *arg, struct err *err)
+{
+	struct literal_set lits;
+	struct err why = {0};
+	const char **list;
+	size_t i;
+
+	if (literal_extract(r->def.match, &lits, &why) == -1) {
+		report(problem, arg, r, why.text, NULL);
+		return 0;
+	}
+	list = calloc(lits.count + 1, sizeof(*list));
+	if (rule_set_own(set, list, err) == -1)
+		goto fail;
+	for (i = 0; i < lits.count; i++) {
+		if (rule_set_own(set, lits.texts[i], err) == -1) {
+			lits.texts[i] = NULL;
+			goto fail;
+		}
+		list[i] = lits.texts[i];
+		lits.texts[i] = NULL;
+	}
+	r->def.literals = list;
+	r->def.fold = lits.fold;
+	literal_fini(&lits);
+	return 0;
+fail:
+	literal_fini(&lits);
+	return -1;
+}
+
+static int
+resolve(struct rule_set *set, struct rule *r, rule_problem_fn problem,
+    void *arg, struct err *err)
+{
+	bool needs = r->def.role != ROLE_TEARDOWN &&
+	    r->def.role != ROLE_CONTEXT && r->def.role != ROLE_BENIGN;
+	size_t i;
+
+	r->reason = NULL;
+	if (r->def.reason != NULL) {
+		r->reason = rule_set_reason(set, r->def.reason);
+		if (r->reason == NULL)
+			report(problem, arg, r, "unknown reason", r->def.reason);
+	} else if (needs) {
+		report(problem, arg, r, "needs a reason", NULL);
+	}
+	for (i = 0; r->def.hides != NULL && r->def.hides[i] != NULL; i++)
+		if (rule_set_reason(set, r->def.hides[i]) == NULL)
+			report(problem, arg, r, "hides an unknown reason",
+			    r->def.hides[i]);
+	r->after = -1;
+	if (r->def.after != NULL) {
+		r->after = rule_set_find(set, r->def.after);
+		if (r->after == -1)
+			report(problem, arg, r, "is after an unknown rule",
+			    r->def.after);
+	}
+	if (r->def.literals == NULL)
+		return extract(set, r, problem, arg, err);
+	return 0;
+}
+
+static int
+build_scanner(struct rule_set *set, struct err *err)
+{
+	struct scan_literal *lits;
+	size_t i, k, n = 0;
+
+	for (i = 0; i < set->count; i++)
+		for (k = 0; set->rules[i].def.literals != NULL &&
+		    set->rules[i].def.literals[k] != NULL; k++)
+			n++;
+	lits = calloc(n + 1, sizeof(*lits));
+	if (rule_set_own(set, lits, err) == -1)
+		return -1;
+	free(set->literal_rule);
+	free(set->literal_len);
+	set->literal_rule = calloc(n + 1, sizeof(*set->literal_rule));
+	set->literal_len = calloc(n + 1, sizeof(*set->literal_len));
+	if (set->literal_rule == NULL || set->literal_len == NULL)
+		return err_memory(err);
+	for (n = 0, i = 0; i < set->count; i++) {
+		struct rule *r = &set->rules[i];
+
+		for (k = 0; !r->broken && r->def.literals != NULL &&
+		    r->def.literals[k] != NULL; k++, n++) {
+			lits[n].text = r->def.literals[k];
+			lits[n].fold = r->def.fold;
+			set->literal_rule[n] = (uint32_t)i;
+			set->literal_len[n] = (uint16_t)strlen(lits[n].text);
+		}
+	}
+	set->literal_count = n;
+	scan_free(set->scanner);
+	set->scanner = NULL;
+	return scan_new(lits, n, &set->scanner, err);
+}
+
+int
+rule_set_finish(struct rule_set *set, rule_problem_fn problem, void *arg,
+    struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < set->count; i++)
+		if (resolve(set, &set->rules[i], problem, arg, err) == -1)
+			return -1;
+	return build_scanner(set, err);
+}

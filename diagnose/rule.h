@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rule.h - rules and reasons: what a line means and what its cause calls for.
+ *
+ * The shipped ones are a C table made at build time by mkrules.c from rules/ *.yaml;
+ * others are read from YAML (holdfast-rules(5)).  A rule set owns both kinds,
+ * and after rule_set_finish() the scanner over all their literals.
+ */
+#ifndef HOLDFAST_DIAGNOSE_RULE_H
+#define HOLDFAST_DIAGNOSE_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/err.h"
+#include "diagnose/scan.h"
+
+enum rule_role {
+	ROLE_ROOT,	/* can be the cause */
+	ROLE_EITHER,	/* cause or echo: order decides */
+	ROLE_SYMPTOM,	/* an echo; only reported when nothing better is there */
+	ROLE_TEARDOWN,	/* the job is being ended; what follows is aftermath */
+	ROLE_CONFIRM,	/* a record of a cause, valid also after the teardown */
+	ROLE_CONTEXT,	/* no cause; other rules refer to it */
+	ROLE_BENIGN	/* looks bad and is not: no other rule counts on this line */
+};
+
+enum rule_source {
+	SOURCE_ANY, SOURCE_RANK, SOURCE_KERNEL, SOURCE_LAUNCHER,
+	SOURCE_SCHEDULER, SOURCE_NCCL
+};
+
+/* What a cause calls for (action.kind of the verdict). */
+enum action_kind {
+	ACTION_NONE, ACTION_STOP, ACTION_RESTART, ACTION_RESTART_EXCLUDING_NODE,
+	ACTION_ROLLBACK, ACTION_BACKOFF_RETRY, ACTION_REQUEUE, ACTION_TEST_NODES
+};
+
+/* Names of the enums as users write them; -1 and NULL when there is none. */
+const char *rule_role_name(enum rule_role);
+int	rule_role_find(const char *name);
+const char *rule_source_name(enum rule_source);
+int	rule_source_find(const char *name);
+const char *rule_action_name(enum action_kind);
+int	rule_action_find(const char *name);
+
+/* One row of reasons.yaml.  Strings are the table's or the rule set's. */
+struct reason {
+	const char	*name;
+	const char	*category;	/* infrastructure, framework, script, external, meta */
+	const char	*what;		/* one sentence */
+	const char	*advice;	/* for the person on call */
+	enum action_kind action;
+	int		 rung;		/* of the ladder, 1 strongest .. 10; 0: by category */
+};
+
+/* One rule as written.  Lists end in NULL and may be NULL themselves. */
+struct rule_def {
+	const char	*id;
+	const char	*reason;	/* NULL for teardown, context, benign */
+	const char	*match;		/* PCRE2, bytes */
+	const char	*unless;	/* PCRE2; the line must not match it */
+	const char	*after;		/* id of a rule that matched shortly before */
+	const char	*advice;	/* instead of the reason's */
+	const char	*file;		/* where it was read */
+	int		 line;
+	int		 column;
+	enum rule_role	 role;
+	enum rule_source source;
+	int		 action;	/* enum action_kind, -1: the reason's */
+	int		 priority;	/* on one line and in one exception chain */
+	int		 within;	/* lines between `after` and this */
+	double		 confidence;	/* 0: by role */
+	const char *const *hides;	/* reasons it explains */
+	const char *const *examples;
+	const char *const *counterexamples;
+	const char *const *literals;	/* one of them is in every match */
+	bool		 fold;		/* literals are lower case, text any case */
+};
+
+struct rule {
+	struct rule_def		 def;
+	const struct reason	*reason;
+	int			 after;		/* index, -1 none */
+	struct match		*match;		/* compiled on first use */
+	struct match		*unless;
+	bool			 broken;	/* could not be compiled */
+};
+
+struct rule_set {
+	struct rule	*rules;
+	size_t		 count, cap;
+	struct reason	*reasons;
+	size_t		 reason_count, reason_cap;
+	struct scanner	*scanner;
+	uint32_t	*literal_rule;	/* scanner literal -> rule */
+	uint16_t	*literal_len;
+	size_t		 literal_count;
+	void		**owned;	/* freed with the set */
+	size_t		 owned_count, owned_cap;
+	struct yaml	**docs;
+	size_t		 doc_count, doc_cap;
+};
+
+/* The shipped tables (rules_builtin.c, made by mkrules). */
+extern const struct rule_def rule_builtin[];
+extern const size_t rule_builtin_count;
+extern const struct reason reason_builtin[];
+extern const size_t reason_builtin_count;
+
+/* An empty set with the marks of log structure the engine itself needs. */
+int	rule_set_new(struct rule_set **out, struct err *err);
+void	rule_set_free(struct rule_set *);
+/* Adds the shipped reasons and rules. */
+int	rule_set_add_builtin(struct rule_set *, struct err *err);
+/* Adds one rule or reason; strings are borrowed.  A rule id or reason name
+ * that is already there is replaced. */
+int	rule_set_add(struct rule_set *, const struct rule_def *, struct err *err);
+int	rule_set_add_reason(struct rule_set *, const struct reason *,
+	    struct err *err);
+/* Resolves names and builds the scanner.  Rules whose reason or `after` is
+ * unknown, or that have no literal, are marked broken and told to `problem`. */
+typedef void	(*rule_problem_fn)(const char *text, void *arg);
+int	rule_set_finish(struct rule_set *, rule_problem_fn, void *arg,
+	    struct err *err);
+
+const struct reason *rule_set_reason(const struct rule_set *, const char *name);
+/* Index of a rule, -1 when absent. */
+int	rule_set_find(const struct rule_set *, const char *id);
+/* Gives memory to the set, which frees it; frees it at once on failure. */
+int	rule_set_own(struct rule_set *, void *memory, struct err *err);
+
+/* rule_read.c: reads DIR/ *.yaml (reasons.yaml first) or one file.  Each problem
+ * is one line "file:line:column: why" given to `problem`; what is right is
+ * loaded.  Returns the number of problems, or -1 when the directory cannot be
+ * read. */
+int	rule_read_dir(struct rule_set *, const char *dir, rule_problem_fn,
+	    void *arg, struct err *err);
+int	rule_read_file(struct rule_set *, const char *path, rule_problem_fn,
+	    void *arg);
+/* As rule_read_file() from memory; `name` stands in problems. */
+int	rule_read_text(struct rule_set *, const char *name, const char *text,
+	    size_t len, rule_problem_fn, void *arg);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verdict.c - the verdict as JSON.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "diagnose/verdict.h"
+
+static const char *const status_names[] = {
+	"diagnosed", "symptom_only", "no_error", "undetermined"
+};
+
+const char *
+verdict_status_name(enum verdict_status s)
+{
+	return status_names[s];
+}
+
+void
+verdict_fini(struct verdict *v)
+{
+	size_t i;
+
+	free(v->category);
+	free(v->reason);
+	free(v->what);
+	free(v->advice);
+	free(v->action_node);
+	free(v->root.rule);
+	free(v->root.file);
+	free(v->root.text);
+	free(v->root.node);
+	free(v->root.gpu);
+	for (i = 0; i < v->symptom_count; i++) {
+		free(v->symptoms[i].reason);
+		free(v->symptoms[i].rule);
+		free(v->symptoms[i].file);
+	}
+	for (i = 0; i < v->suspect_count; i++) {
+		free(v->suspects[i].node);
+		free(v->suspects[i].why);
+	}
+	for (i = 0; i < v->alternative_count; i++)
+		free(v->alternatives[i].reason);
+	for (i = 0; i < v->missing_count; i++)
+		free(v->missing[i]);
+	free(v->missing);
+	memset(v, 0, sizeof(*v));
+}
+
+/* Two decimals, so that the same input prints the same digits everywhere. */
+static void
+add_share(cJSON *o, const char *key, double x)
+{
+	cJSON_AddNumberToObject(o, key, round(x * 100) / 100);
+}
+
+static void
+add_count(cJSON *o, const char *key, int64_t n)
+{
+	json_add_int(o, key, n < 0 ? JSON_UNKNOWN : n);
+}
+
+/* An item of a list of texts, through json_add_text(), which makes it UTF-8. */
+static void
+add_item(cJSON *list, const char *text)
+{
+	cJSON *holder = cJSON_CreateObject();
+
+	if (holder == NULL || json_add_text(holder, "x", text) == -1) {
+		cJSON_Delete(holder);
+		return;
+	}
+	cJSON_AddItemToArray(list, cJSON_DetachItemFromObject(holder, "x"));
+	cJSON_Delete(holder);
+}
+
+static void
+add_root(cJSON *o, const struct verdict *v)
+{
+	const struct verdict_root *r = &v->root;
+	cJSON *root;
+
+	if (!v->has_root) {
+		cJSON_AddNullToObject(o, "root");
+		return;
+	}
+	root = cJSON_AddObjectToObject(o, "root");
+	json_add_text(root, "rule", r->rule);
+	json_add_text(root, "file", r->file);
+	add_count(root, "line", r->line);
+	json_add_bytes(root, "text", r->text ? r->text : "", r->text_len);
+	add_count(root, "rank", r->rank);
+	json_add_text(root, "node", r->node);
+	json_add_text(root, "gpu", r->gpu);
+}
+
+static void
+add_lists(cJSON *o, const struct verdict *v)
+{
+	cJSON *list, *item;
+	size_t i;
+
+	list = cJSON_AddArrayToObject(o, "symptoms");
+	for (i = 0; i < v->symptom_count; i++) {
+		item = cJSON_CreateObject();
+		json_add_text(item, "reason", v->symptoms[i].reason);
+		json_add_text(item, "rule", v->symptoms[i].rule);
+		json_add_text(item, "file", v->symptoms[i].file);
+		add_count(item, "line", v->symptoms[i].line);
+		add_count(item, "count", (int64_t)v->symptoms[i].count);
+		cJSON_AddItemToArray(list, item);
+	}
+	list = cJSON_AddArrayToObject(o, "suspects");
+	for (i = 0; i < v->suspect_count; i++) {
+		item = cJSON_CreateObject();
+		json_add_text(item, "node", v->suspects[i].node);
+		json_add_text(item, "why", v->suspects[i].why);
+		cJSON_AddItemToArray(list, item);
+	}
+	list = cJSON_AddArrayToObject(o, "alternatives");
+	for (i = 0; i < v->alternative_count; i++) {
+		item = cJSON_CreateObject();
+		json_add_text(item, "reason", v->alternatives[i].reason);
+		add_share(item, "confidence", v->alternatives[i].confidence);
+		cJSON_AddItemToArray(list, item);
+	}
+}
+
+char *
+verdict_json(const struct verdict *v)
+{
+	cJSON *o = cJSON_CreateObject(), *action, *list;
+	char *text;
+	size_t i;
+
+	if (o == NULL)
+		return NULL;
+	json_add_text(o, "schema", "holdfast.verdict/1");
+	json_add_text(o, "status", verdict_status_name(v->status));
+	json_add_text(o, "category", v->category);
+	json_add_text(o, "reason", v->reason);
+	add_share(o, "confidence", v->confidence);
+	json_add_text(o, "source", "rules");
+	action = cJSON_AddObjectToObject(o, "action");
+	json_add_text(action, "kind", rule_action_name(v->action));
+	list = cJSON_AddArrayToObject(action, "nodes");
+	if (v->action_node != NULL)
+		add_item(list, v->action_node);
+	add_root(o, v);
+	add_lists(o, v);
+	json_add_text(o, "stage", v->stage);
+	add_count(o, "step", v->step);
+	json_add_text(o, "fingerprint", v->fingerprint[0] ? v->fingerprint : NULL);
+	json_add_text(o, "advice", v->advice);
+	list = cJSON_AddArrayToObject(o, "missing_evidence");
+	for (i = 0; i < v->missing_count; i++)
+		add_item(list, v->missing[i]);
+	text = json_line(o);
+	cJSON_Delete(o);
+	return text;
+}

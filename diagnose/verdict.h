@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verdict.h - what went wrong, in the form of schema holdfast.verdict/1.
+ */
+#ifndef HOLDFAST_DIAGNOSE_VERDICT_H
+#define HOLDFAST_DIAGNOSE_VERDICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "diagnose/rule.h"
+
+enum verdict_status {
+	VERDICT_DIAGNOSED,	/* the cause is known */
+	VERDICT_SYMPTOM_ONLY,	/* only echoes are visible */
+	VERDICT_NO_ERROR,	/* nothing went wrong in these logs */
+	VERDICT_UNDETERMINED
+};
+
+/* A place in a log. */
+struct verdict_root {
+	char		*rule;		/* NULL: no rule, an exit status */
+	char		*file;
+	int64_t		 line;		/* 1-based */
+	char		*text;
+	size_t		 text_len;	/* bytes; may hold NUL */
+	int		 rank;		/* -1 unknown */
+	char		*node;		/* NULL unknown */
+	char		*gpu;
+};
+
+struct verdict_symptom {
+	char		*reason;
+	char		*rule;
+	char		*file;
+	int64_t		 line;
+	uint64_t	 count;
+};
+
+struct verdict_suspect {
+	char		*node;
+	char		*why;
+};
+
+struct verdict_alternative {
+	char		*reason;
+	double		 confidence;
+};
+
+#define VERDICT_SYMPTOMS	16
+#define VERDICT_SUSPECTS	8
+#define VERDICT_ALTERNATIVES	4
+
+struct verdict {
+	enum verdict_status	 status;
+	char			*category;
+	char			*reason;
+	char			*what;
+	char			*advice;
+	double			 confidence;
+	enum action_kind	 action;
+	char			*action_node;	/* NULL: no node named */
+	bool			 has_root;
+	struct verdict_root	 root;
+	struct verdict_symptom	 symptoms[VERDICT_SYMPTOMS];
+	size_t			 symptom_count;
+	struct verdict_suspect	 suspects[VERDICT_SUSPECTS];
+	size_t			 suspect_count;
+	struct verdict_alternative alternatives[VERDICT_ALTERNATIVES];
+	size_t			 alternative_count;
+	const char		*stage;		/* startup, training, ..., NULL */
+	int64_t			 step;		/* -1 unknown */
+	char			 fingerprint[17];
+	char			**missing;	/* evidence that could not be read */
+	size_t			 missing_count;
+};
+
+const char *verdict_status_name(enum verdict_status);
+void	verdict_fini(struct verdict *);
+/* One JSON object on one line, for the caller to free; NULL without memory. */
+char	*verdict_json(const struct verdict *);
+
+#endif
