@@ -21,7 +21,9 @@ libdiagnose_la_SOURCES = \
 	%D%/feed.c %D%/feed.h \
 	%D%/line.c %D%/line.h \
 	%D%/progress.c %D%/progress.h \
+	%D%/rule_load.c %D%/rule_load.h \
 	%D%/verb_diagnose.c \
+	%D%/verb_rules.c \
 	%D%/verbs.h \
 	%D%/verdict.c %D%/verdict.h
 nodist_libdiagnose_la_SOURCES = %D%/rules_builtin.c

@@ -44,6 +44,7 @@ struct collector {
 	struct err	*err;
 	bool		 failed;
 	const uint32_t	*since;		/* for a single line, or NULL */
+	uint32_t	 only;		/* this rule alone; UINT32_MAX all */
 };
 
 /* Text that makes what follows on the line a guess, not a fact. */
@@ -348,6 +349,9 @@ add_hit(struct collector *c, uint32_t literal)
 	uint32_t rule = c->set->literal_rule[literal];
 	size_t i;
 
+	if (c->only != UINT32_MAX && rule != c->only &&
+	    (int)rule != c->set->rules[c->only].after)
+		return;
 	for (i = 0; i < c->hit_count; i++)
 		if (c->hits[i].rule == rule)
 			break;
@@ -406,11 +410,12 @@ by_position(const void *a, const void *b)
 }
 
 int
-events_collect(struct events *ev, struct rule_set *set,
-    const struct feed *feed, uint32_t stream, struct err *err)
+events_collect_rule(struct events *ev, struct rule_set *set,
+    const struct feed *feed, uint32_t stream, uint32_t rule, struct err *err)
 {
 	struct collector c = { .events = ev, .set = set, .err = err,
-	    .stream = &feed->streams[stream], .stream_index = stream };
+	    .stream = &feed->streams[stream], .stream_index = stream,
+	    .only = rule };
 	size_t i, from = ev->count;
 	int rc = -1;
 
@@ -447,6 +452,13 @@ out:
 	return rc;
 }
 
+int
+events_collect(struct events *ev, struct rule_set *set,
+    const struct feed *feed, uint32_t stream, struct err *err)
+{
+	return events_collect_rule(ev, set, feed, stream, UINT32_MAX, err);
+}
+
 void
 events_fini(struct events *ev)
 {
@@ -468,7 +480,8 @@ rule_set_match_line(struct rule_set *set, const char *line, size_t len,
     const uint32_t *since, struct event *out)
 {
 	struct events none = {0};
-	struct collector c = { .events = &none, .set = set, .since = since };
+	struct collector c = { .events = &none, .set = set, .since = since,
+	    .only = UINT32_MAX };
 	struct event e = { .rank = -1, .step = -1 };
 	size_t text;
 	struct rule *r;

@@ -47,6 +47,10 @@ struct events {
 #define EVENT_LAST	32
 int	events_collect(struct events *, struct rule_set *, const struct feed *,
 	    uint32_t stream, struct err *err);
+/* As if the set had only this rule, and the one it is `after`. */
+int	events_collect_rule(struct events *, struct rule_set *,
+	    const struct feed *, uint32_t stream, uint32_t rule,
+	    struct err *err);
 void	events_fini(struct events *);
 
 /* Matches one line against all rules by hand-fed literals of the scanner; the

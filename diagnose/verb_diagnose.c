@@ -9,6 +9,7 @@
 #include "common/verb.h"
 #include "diagnose/card.h"
 #include "diagnose/causes.h"
+#include "diagnose/rule_load.h"
 #include "diagnose/verbs.h"
 
 struct diagnose_opts {
@@ -35,23 +36,6 @@ problem(const char *text, void *arg)
 {
 	(void)arg;
 	fprintf(stderr, "holdfast diagnose: %s\n", text);
-}
-
-static int
-load_rules(const char *dir, struct rule_set **out, struct err *err)
-{
-	struct rule_set *set;
-
-	if (rule_set_new(&set, err) == -1)
-		return -1;
-	if (rule_set_add_builtin(set, err) == -1 ||
-	    (dir != NULL && rule_read_dir(set, dir, problem, NULL, err) == -1) ||
-	    rule_set_finish(set, problem, NULL, err) == -1) {
-		rule_set_free(set);
-		return -1;
-	}
-	*out = set;
-	return 0;
 }
 
 static int
@@ -101,7 +85,7 @@ run_diagnose(const struct verb *verb, int argc, char **argv)
 		    argv[first]);
 		goto fail;
 	}
-	if (load_rules(o.rules, &set, &err) == -1 ||
+	if (rule_load(o.rules, problem, NULL, &set, NULL, &err) == -1 ||
 	    causes_find(set, &feed, &v, &err) == -1)
 		goto fail;
 	rc = print_verdict(&o, &v);
