@@ -5,6 +5,7 @@ noinst_PROGRAMS += %D%/mkrules
 # What mkrules itself needs.
 libdiagnose_core_la_SOURCES = \
 	%D%/literal.c %D%/literal.h \
+	%D%/literal_set.c %D%/literal_set.h \
 	%D%/match.c %D%/match.h \
 	%D%/rule.c %D%/rule.h \
 	%D%/rule_read.c \
@@ -20,8 +21,11 @@ libdiagnose_la_SOURCES = \
 	%D%/exits.c %D%/exits.h \
 	%D%/feed.c %D%/feed.h \
 	%D%/line.c %D%/line.h \
+	%D%/live.c %D%/live.h \
+	%D%/prefix.c \
 	%D%/progress.c %D%/progress.h \
 	%D%/rule_load.c %D%/rule_load.h \
+	%D%/time_text.c %D%/time_text.h \
 	%D%/verb_diagnose.c \
 	%D%/verb_rules.c \
 	%D%/verbs.h \

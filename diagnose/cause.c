@@ -156,6 +156,15 @@ find_teardown(struct case_file *c, size_t from, size_t to)
 	}
 }
 
+/* The node of the stream, unless the line names one. */
+static void
+set_node(struct event *e, const char *node)
+{
+	if (e->node[0] == '\0' && node != NULL &&
+	    strlen(node) < EVENT_NODE_MAX)
+		memcpy(e->node, node, strlen(node) + 1);
+}
+
 static int
 add_event(struct case_file *c, const struct event *e,
     const struct reason *reason, struct err *err)
@@ -178,9 +187,7 @@ add_event(struct case_file *c, const struct event *e,
 	p->rank_class = class_of(reason, e->rule->def.role);
 	if (p->event.rank == -1)
 		p->event.rank = s->rank;
-	if (p->event.node[0] == '\0' && s->node != NULL &&
-	    strlen(s->node) < EVENT_NODE_MAX)
-		memcpy(p->event.node, s->node, strlen(s->node) + 1);
+	set_node(&p->event, s->node);
 	p->late = e->start > f->teardown && !outlives_teardown(e);
 	return 0;
 }
@@ -293,9 +300,7 @@ add_exit(struct case_file *c, struct err *err)
 	p->event = (struct event){ .rule = &rule_exception, .stream = r->stream,
 	    .start = r->start, .len = (uint32_t)r->len, .text = r->start,
 	    .rank = r->rank, .step = -1, .time_ns = r->time_ns };
-	if (c->feed->streams[r->stream].node != NULL &&
-	    strlen(c->feed->streams[r->stream].node) < EVENT_NODE_MAX)
-		strcpy(p->event.node, c->feed->streams[r->stream].node);
+	set_node(&p->event, c->feed->streams[r->stream].node);
 	return 0;
 }
 

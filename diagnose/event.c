@@ -43,7 +43,7 @@ struct collector {
 	char		*scratch;	/* MATCH_LINE_MAX bytes */
 	struct err	*err;
 	bool		 failed;
-	const uint32_t	*since;		/* for a single line, or NULL */
+	struct line_memory *memory;	/* for a single line, or NULL */
 	uint32_t	 only;		/* this rule alone; UINT32_MAX all */
 };
 
@@ -131,8 +131,14 @@ after_holds(struct collector *c, const struct rule *r)
 		return true;
 	if (r->after < 0)
 		return false;
-	if (c->since != NULL)
-		return c->since[r->after] <= within;
+	if (c->memory != NULL) {
+		uint64_t last = c->memory->last[r->after];
+
+		return last > 0 && last < c->memory->line &&
+		    c->memory->line - last <= within;
+	}
+	if (c->states == NULL)
+		return false;
 	s = &c->states[r->after];
 	return s->last_start != SIZE_MAX && s->last_start < c->piece.start &&
 	    lines_between(c->stream->data, s->last_start, c->piece.start,
@@ -221,6 +227,15 @@ fill_event(struct event *e, struct rule *r, const struct line *line)
 		copy_text(e->gpu, sizeof(e->gpu), p, len);
 }
 
+static void
+remember(struct collector *c, uint32_t rule)
+{
+	if (c->states != NULL)
+		c->states[rule].last_start = c->piece.start;
+	if (c->memory != NULL)
+		c->memory->last[rule] = c->memory->line;
+}
+
 /* The rule that wins the line; `text_offset` is where the text begins in it. */
 static struct rule *
 best_rule(struct collector *c, const char *data, size_t len, struct event *e,
@@ -253,16 +268,18 @@ best_rule(struct collector *c, const char *data, size_t len, struct event *e,
 		best_len = c->hits[i].literal_len;
 	}
 	/* A context rule also marks its place on a line another rule wins. */
-	for (i = 0; c->states != NULL && i < c->hit_count; i++) {
+	for (i = 0; i < c->hit_count; i++) {
 		struct rule *r = &c->set->rules[c->hits[i].rule];
 
 		if (r != best && r->def.role == ROLE_CONTEXT && !r->broken &&
 		    after_holds(c, r) &&
 		    rule_matches(c, r, &line, whole, whole_len))
-			c->states[c->hits[i].rule].last_start = c->piece.start;
+			remember(c, c->hits[i].rule);
 	}
-	if (best != NULL)
-		fill_event(e, best, &line);
+	if (best == NULL)
+		return NULL;
+	fill_event(e, best, &line);
+	remember(c, (uint32_t)(best - c->set->rules));
 	return best;
 }
 
@@ -339,7 +356,6 @@ close_line(struct collector *c)
 	e.text = c->piece.start + text;
 	*slot = e;
 	s->count++;
-	s->last_start = c->piece.start;
 	c->events->matched[r - c->set->rules]++;
 }
 
@@ -475,12 +491,30 @@ on_line_hit(uint32_t literal, size_t start, void *arg)
 	return true;
 }
 
+static bool
+on_any_hit(uint32_t literal, size_t start, void *arg)
+{
+	(void)literal;
+	(void)start;
+	*(bool *)arg = true;
+	return false;
+}
+
+bool
+rule_set_may_match(const struct rule_set *set, const char *line, size_t len)
+{
+	bool yes = false;
+
+	scan_run(set->scanner, line, len, on_any_hit, &yes);
+	return yes;
+}
+
 struct rule *
 rule_set_match_line(struct rule_set *set, const char *line, size_t len,
-    const uint32_t *since, struct event *out)
+    struct line_memory *memory, struct event *out)
 {
 	struct events none = {0};
-	struct collector c = { .events = &none, .set = set, .since = since,
+	struct collector c = { .events = &none, .set = set, .memory = memory,
 	    .only = UINT32_MAX };
 	struct event e = { .rank = -1, .step = -1 };
 	size_t text;

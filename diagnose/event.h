@@ -53,11 +53,17 @@ int	events_collect_rule(struct events *, struct rule_set *,
 	    struct err *err);
 void	events_fini(struct events *);
 
-/* Matches one line against all rules by hand-fed literals of the scanner; the
- * rule that wins, or NULL.  Used by tests of samples and by live streams.
- * `since` gives, per rule, how many lines ago it won (UINT32_MAX: never), for
- * `after:`; may be NULL. */
+/* False when no literal of any rule stands in the line: cheap. */
+bool	rule_set_may_match(const struct rule_set *, const char *line,
+	    size_t len);
+/* What a stream remembers for `after:`. */
+struct line_memory {
+	uint64_t	*last;		/* per rule: line it matched last, 0 never */
+	uint64_t	 line;		/* the current one, 1-based */
+};
+/* Matches one line against all rules; the rule that wins, or NULL.  Updates the
+ * memory, which may be NULL when no rule has an `after:`. */
 struct rule *rule_set_match_line(struct rule_set *, const char *line,
-	    size_t len, const uint32_t *since, struct event *out);
+	    size_t len, struct line_memory *, struct event *out);
 
 #endif

@@ -16,17 +16,9 @@
 #include <string.h>
 
 #include "diagnose/literal.h"
-#include "diagnose/scan.h"
+#include "diagnose/literal_set.h"
 
-#define SET_MAX		128	/* strings of one set */
-#define TEXT_MAX	SCAN_LITERAL_MAX
 #define DEPTH_MAX	40
-
-struct set {
-	size_t	 count;
-	uint8_t	 len[SET_MAX];
-	char	 text[SET_MAX][TEXT_MAX];
-};
 
 /* What is known of a part.  exact: all it can match; best: required. */
 struct part {
@@ -52,123 +44,11 @@ give_up(struct parser *ps, const char *why)
 	return (struct part){ NULL, NULL };
 }
 
-static struct set *
-set_new(void)
-{
-	struct set *s = malloc(sizeof(*s));
-
-	if (s != NULL)
-		s->count = 0;
-	return s;
-}
-
-static struct set *
-set_of(const char *text, size_t len)
-{
-	struct set *s = set_new();
-
-	if (s == NULL)
-		return NULL;
-	s->count = 1;
-	s->len[0] = (uint8_t)len;
-	if (len > 0)
-		memcpy(s->text[0], text, len);
-	return s;
-}
-
-static bool
-set_add(struct set *s, const char *text, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < s->count; i++)
-		if (s->len[i] == len && memcmp(s->text[i], text, len) == 0)
-			return true;
-	if (s->count == SET_MAX || len > TEXT_MAX)
-		return false;
-	s->len[s->count] = (uint8_t)len;
-	memcpy(s->text[s->count++], text, len);
-	return true;
-}
-
-static size_t
-set_shortest(const struct set *s)
-{
-	size_t i, least = SIZE_MAX;
-
-	for (i = 0; s != NULL && i < s->count; i++)
-		if (s->len[i] < least)
-			least = s->len[i];
-	return s == NULL || s->count == 0 ? 0 : least;
-}
-
-/* Higher is better: long literals, few of them. */
-static long
-set_quality(const struct set *s)
-{
-	size_t least = set_shortest(s);
-
-	if (least < SCAN_LITERAL_MIN)
-		return -1;
-	return (long)(least > 24 ? 24 : least) * 16 - (long)s->count;
-}
-
 static void
 part_free(struct part p)
 {
 	free(p.exact);
 	free(p.best);
-}
-
-/* Keeps the better of two required sets, frees the other. */
-static struct set *
-set_better(struct set *a, struct set *b)
-{
-	if (a == NULL || (b != NULL && set_quality(b) > set_quality(a))) {
-		free(a);
-		return b;
-	}
-	free(b);
-	return a;
-}
-
-static struct set *
-set_product(const struct set *a, const struct set *b)
-{
-	char text[2 * TEXT_MAX];
-	struct set *s;
-	size_t i, k;
-
-	if (a->count * b->count > SET_MAX || (s = set_new()) == NULL)
-		return NULL;
-	for (i = 0; i < a->count; i++) {
-		for (k = 0; k < b->count; k++) {
-			memcpy(text, a->text[i], a->len[i]);
-			memcpy(text + a->len[i], b->text[k], b->len[k]);
-			if (!set_add(s, text, (size_t)a->len[i] + b->len[k])) {
-				free(s);
-				return NULL;
-			}
-		}
-	}
-	return s;
-}
-
-/* Drops a from an alternation's set into s; NULL when it does not fit. */
-static struct set *
-set_union(struct set *s, const struct set *a)
-{
-	size_t i;
-
-	if (s == NULL || a == NULL)
-		goto fail;
-	for (i = 0; i < a->count; i++)
-		if (!set_add(s, a->text[i], a->len[i]))
-			goto fail;
-	return s;
-fail:
-	free(s);
-	return NULL;
 }
 
 static struct part
@@ -634,41 +514,6 @@ parse_alternatives(struct parser *ps)
 	}
 	ps->depth--;
 	return all;
-}
-
-/* A literal that contains another one of the set is not needed. */
-static bool
-is_redundant(const struct set *s, size_t i)
-{
-	size_t k;
-
-	for (k = 0; k < s->count; k++)
-		if (k != i && s->len[k] < s->len[i] &&
-		    memmem(s->text[i], s->len[i], s->text[k], s->len[k]))
-			return true;
-	return false;
-}
-
-static int
-set_export(const struct set *s, struct literal_set *out, struct err *err)
-{
-	size_t i;
-
-	out->texts = calloc(s->count, sizeof(*out->texts));
-	if (out->texts == NULL)
-		return err_memory(err);
-	for (i = 0; i < s->count; i++) {
-		if (is_redundant(s, i))
-			continue;
-		out->texts[out->count] = strndup(s->text[i], s->len[i]);
-		if (out->texts[out->count] == NULL)
-			return err_memory(err);
-		if (out->fold)
-			for (char *c = out->texts[out->count]; *c; c++)
-				*c = (char)tolower((unsigned char)*c);
-		out->count++;
-	}
-	return 0;
 }
 
 int

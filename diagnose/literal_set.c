@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * literal_set.c - sets of strings for literal.c: union, product, quality.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/literal_set.h"
+
+struct set *
+set_new(void)
+{
+	struct set *s = malloc(sizeof(*s));
+
+	if (s != NULL)
+		s->count = 0;
+	return s;
+}
+
+struct set *
+set_of(const char *text, size_t len)
+{
+	struct set *s = set_new();
+
+	if (s == NULL)
+		return NULL;
+	s->count = 1;
+	s->len[0] = (uint8_t)len;
+	if (len > 0)
+		memcpy(s->text[0], text, len);
+	return s;
+}
+
+bool
+set_add(struct set *s, const char *text, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++)
+		if (s->len[i] == len && memcmp(s->text[i], text, len) == 0)
+			return true;
+	if (s->count == SET_MAX || len > TEXT_MAX)
+		return false;
+	s->len[s->count] = (uint8_t)len;
+	memcpy(s->text[s->count++], text, len);
+	return true;
+}
+
+static size_t
+set_shortest(const struct set *s)
+{
+	size_t i, least = SIZE_MAX;
+
+	for (i = 0; s != NULL && i < s->count; i++)
+		if (s->len[i] < least)
+			least = s->len[i];
+	return s == NULL || s->count == 0 ? 0 : least;
+}
+
+/* Higher is better: long literals, few of them. */
+long
+set_quality(const struct set *s)
+{
+	size_t least = set_shortest(s);
+
+	if (least < SCAN_LITERAL_MIN)
+		return -1;
+	return (long)(least > 24 ? 24 : least) * 16 - (long)s->count;
+}
+
+/* Keeps the better of two required sets, frees the other. */
+struct set *
+set_better(struct set *a, struct set *b)
+{
+	if (a == NULL || (b != NULL && set_quality(b) > set_quality(a))) {
+		free(a);
+		return b;
+	}
+	free(b);
+	return a;
+}
+
+struct set *
+set_product(const struct set *a, const struct set *b)
+{
+	char text[2 * TEXT_MAX];
+	struct set *s;
+	size_t i, k;
+
+	if (a->count * b->count > SET_MAX || (s = set_new()) == NULL)
+		return NULL;
+	for (i = 0; i < a->count; i++) {
+		for (k = 0; k < b->count; k++) {
+			memcpy(text, a->text[i], a->len[i]);
+			memcpy(text + a->len[i], b->text[k], b->len[k]);
+			if (!set_add(s, text, (size_t)a->len[i] + b->len[k])) {
+				free(s);
+				return NULL;
+			}
+		}
+	}
+	return s;
+}
+
+/* Drops a from an alternation's set into s; NULL when it does not fit. */
+struct set *
+set_union(struct set *s, const struct set *a)
+{
+	size_t i;
+
+	if (s == NULL || a == NULL)
+		goto fail;
+	for (i = 0; i < a->count; i++)
+		if (!set_add(s, a->text[i], a->len[i]))
+			goto fail;
+	return s;
+fail:
+	free(s);
+	return NULL;
+}
+
+/* A literal that contains another one of the set is not needed. */
+static bool
+is_redundant(const struct set *s, size_t i)
+{
+	size_t k;
+
+	for (k = 0; k < s->count; k++)
+		if (k != i && s->len[k] < s->len[i] &&
+		    memmem(s->text[i], s->len[i], s->text[k], s->len[k]))
+			return true;
+	return false;
+}
+
+int
+set_export(const struct set *s, struct literal_set *out, struct err *err)
+{
+	size_t i;
+
+	out->texts = calloc(s->count, sizeof(*out->texts));
+	if (out->texts == NULL)
+		return err_memory(err);
+	for (i = 0; i < s->count; i++) {
+		if (is_redundant(s, i))
+			continue;
+		out->texts[out->count] = strndup(s->text[i], s->len[i]);
+		if (out->texts[out->count] == NULL)
+			return err_memory(err);
+		if (out->fold)
+			for (char *c = out->texts[out->count]; *c; c++)
+				*c = (char)tolower((unsigned char)*c);
+		out->count++;
+	}
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* literal_set.h - small sets of strings, for literal.c alone. */
+#ifndef HOLDFAST_DIAGNOSE_LITERAL_SET_H
+#define HOLDFAST_DIAGNOSE_LITERAL_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "diagnose/literal.h"
+#include "diagnose/scan.h"
+
+#define SET_MAX		128	/* strings of one set */
+#define TEXT_MAX	SCAN_LITERAL_MAX
+
+struct set {
+	size_t	 count;
+	uint8_t	 len[SET_MAX];
+	char	 text[SET_MAX][TEXT_MAX];
+};
+
+/* All that make a set return NULL when memory is short or it does not fit. */
+struct set *set_new(void);
+struct set *set_of(const char *text, size_t len);
+/* False when it does not fit. */
+bool	set_add(struct set *, const char *text, size_t len);
+/* Higher is better: long literals, few of them; negative: of no use.  NULL is
+ * fine. */
+long	set_quality(const struct set *);
+/* Keeps the better of two, frees the other. */
+struct set *set_better(struct set *, struct set *);
+/* Every string of a followed by every string of b. */
+struct set *set_product(const struct set *a, const struct set *b);
+/* Adds a to s, which is freed when that fails. */
+struct set *set_union(struct set *s, const struct set *a);
+int	set_export(const struct set *, struct literal_set *out,
+	    struct err *err);
+
+#endif
