@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * action.h - the actions of the checkpoint verb; each returns the exit status.
+ */
+#ifndef HOLDFAST_CHECKPOINT_ACTION_H
+#define HOLDFAST_CHECKPOINT_ACTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/verb.h"
+
+struct action_values {
+	bool		 json, structure, full, list, undo;
+	int64_t		 jobs, before_step, quiet_ms;
+	const char	*quarantine;
+};
+
+/* paths: the n operands behind the action's name, at least one */
+int	action_list(const struct verb *, const struct action_values *, int n,
+	    char **paths);
+int	action_verify(const struct verb *, const struct action_values *, int n,
+	    char **paths);
+int	action_latest(const struct verb *, const struct action_values *, int n,
+	    char **paths);
+int	action_quarantine(const struct verb *, const struct action_values *,
+	    int n, char **paths);
+
+/* Says that memory is short; returns EXIT_USAGE. */
+int	action_fail_memory(const struct verb *);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * format.h - the checkpoint formats as rows of one table (formats.c).
+ *
+ * A file format checks one file.  A folder format says which files a checkpoint
+ * folder must hold; those are then checked by their file formats.  A format file
+ * ends in a const struct format and needs a row in formats.c, nothing else.
+ */
+#ifndef HOLDFAST_CHECKPOINT_FORMAT_H
+#define HOLDFAST_CHECKPOINT_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "checkpoint/input.h"
+#include "checkpoint/names.h"
+#include "checkpoint/report.h"
+
+#define FORMAT_HEAD_MAX		64
+
+/* A path looked at once. */
+struct item {
+	const char	*path;		/* borrowed */
+	const char	*name;		/* its last component */
+	bool		 is_dir;
+	bool		 is_regular;
+	uint64_t	 size;
+	uint8_t		 head[FORMAT_HEAD_MAX];
+	size_t		 head_len;
+	struct names	 names;		/* of a folder, sorted */
+};
+
+/* How a file is to be checked, and the room to do it in (one per thread). */
+struct check {
+	bool		 structure_only;
+	uint8_t		*block;		/* INPUT_BLOCK bytes */
+	/* told the bytes of tensor data read so far; may be NULL */
+	void		(*progress)(void *arg, uint64_t bytes);
+	void		*progress_arg;
+};
+
+/* One part of a file that holds an archive of its own. */
+struct extent {
+	uint64_t	offset, length;
+};
+
+/* A file that belongs to a checkpoint. */
+struct part {
+	char			*path;		/* owned */
+	char			*name;		/* as said in reasons; owned */
+	const struct format	*format;	/* NULL: recognised by content */
+	struct extent		*extents;	/* owned; NULL: the file as a whole */
+	size_t			 n_extents;
+	bool			 any_content;	/* need not be a checkpoint file */
+};
+
+struct parts {
+	struct part	*list;
+	size_t		 n, cap;
+};
+
+struct format {
+	const char	*name;
+	/* by content, never by name alone */
+	bool		(*recognise)(const struct item *);
+	/* file format: checks the file; says what it finds */
+	void		(*check)(struct input *, const struct check *,
+			    struct report *);
+	/* folder format: says what is missing, adds the files to check */
+	void		(*complete)(const struct item *, struct parts *,
+			    struct report *);
+	/* save directory whose checkpoints do not simply lie in it: adds their
+	 * paths relative to it to out; -1 when memory is short; NULL for most */
+	int		(*enumerate)(const char *dir, const struct names *in,
+			    struct names *out);
+	/* folder format: its files tell a step, and it must be the same one */
+	bool		same_step;
+};
+
+extern const struct format format_torch_zip, format_torch_legacy,
+    format_safetensors, format_folder;
+
+/* Looks at a path: kind, size, first bytes, names inside.  Returns 0, or -1 with
+ * the reason said.  item_fini() in both cases. */
+int	item_look(struct item *, const char *path, struct report *);
+void	item_fini(struct item *);
+
+/* The format of a file or folder, NULL when not recognised. */
+const struct format *format_find(const struct item *);
+
+/* Of a save directory whose checkpoints do not simply lie in it: replaces the
+ * names in it by those of the checkpoints, relative to it.  0, or -1 when memory is
+ * short. */
+int	formats_enumerate(const char *dir, struct names *);
+
+/* Says why a file that no format recognised is none, as far as its name claims
+ * that it is one; returns the format it claims, or NULL. */
+const struct format *format_claimed(const struct item *, struct report *);
+
+/* Adds dir/name to the parts; NULL when memory is short. */
+struct part *parts_add(struct parts *, const char *dir, const char *name);
+void	parts_fini(struct parts *);
+
+/* torch.save archive inside a file (an item of a .distcp file). */
+void	torch_zip_check_at(struct input *, uint64_t base, uint64_t size,
+	    const struct check *, struct report *);
+
+#endif

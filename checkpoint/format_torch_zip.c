@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * format_torch_zip.c - torch.save since PyTorch 1.6: a ZIP archive with data.pkl
+ * and one record of raw bytes a storage.
+ *
+ * Valid means: the archive is sound (zip.h), data.pkl can be read and every
+ * storage it names is there with exactly its size, every tensor lies inside its
+ * storage, every record has its CRC32 (torch.load checks none), and no
+ * floating-point tensor holds NaN or infinity.  An archive in which all CRCs are 0
+ * was saved without them; that is no damage.
+ */
+#include <inttypes.h>
+#include <isa-l.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/format.h"
+#include "checkpoint/tensors.h"
+#include "checkpoint/torch.h"
+#include "checkpoint/zip.h"
+
+#define CORRUPT		HOLDFAST_CHECKPOINT_CORRUPT
+#define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
+#define UNVERIFIED	HOLDFAST_CHECKPOINT_UNVERIFIED
+
+#define PICKLE_BYTES_MAX	(64u << 20)	/* of data.pkl */
+
+struct archive {
+	struct zip		 zip;
+	struct report		*r;
+	const struct check	*check;
+	const struct zip_entry	*data_pkl;
+	size_t			 prefix_len;	/* "archive/" */
+	struct buf		 bytes;		/* of data.pkl */
+	struct pickle		 pickle;
+	struct torch_model	 model;
+	bool			 interpreted;	/* model is filled */
+	bool			 big_endian;
+	bool			*hit;		/* a storage: not all is finite */
+};
+
+/* The record "PREFIX/data.pkl" with one slash; there must be exactly one. */
+static int
+find_data_pkl(struct archive *a)
+{
+	static const char name[] = "/data.pkl";
+	const size_t len = sizeof(name) - 1;
+	size_t i;
+
+	for (i = 0; i < a->zip.n; i++) {
+		const struct zip_entry *e = &a->zip.entries[i];
+
+		if (e->name_len < len || memcmp(e->name + e->name_len - len, name,
+		    len) != 0 ||
+		    memchr(e->name, '/', e->name_len - len) != NULL)
+			continue;
+		if (a->data_pkl != NULL) {
+			report_say(a->r, CORRUPT, "two data.pkl records");
+			return -1;
+		}
+		a->data_pkl = e;
+	}
+	if (a->data_pkl == NULL) {
+		report_say(a->r, UNVERIFIED,
+		    "a zip archive without data.pkl: not from torch.save");
+		return -1;
+	}
+	a->prefix_len = a->data_pkl->name_len - len + 1;
+	return 0;
+}
+
+/* The record PREFIX + name + key; NULL when there is none. */
+static struct zip_entry *
+find_record(const struct archive *a, const char *name, const char *key,
+    size_t key_len)
+{
+	struct zip_entry *e;
+	struct buf path = {0};
+
+	if (buf_append(&path, a->data_pkl->name, a->prefix_len) == -1 ||
+	    buf_puts(&path, name) == -1 ||
+	    buf_append(&path, key, key_len) == -1) {
+		buf_fini(&path);
+		return NULL;
+	}
+	e = zip_find(&a->zip, path.data, path.len);
+	buf_fini(&path);
+	return e;
+}
+
+static int
+read_byteorder(struct archive *a)
+{
+	struct zip_entry *e = find_record(a, "byteorder", "", 0);
+	struct buf text = {0};
+	int rc = -1;
+
+	if (e == NULL)
+		return 0;
+	if (zip_load(&a->zip, e, 64, &text, a->r) == -1)
+		goto out;
+	if (text.len == 3 && memcmp(text.data, "big", 3) == 0) {
+		a->big_endian = true;
+		report_note(a->r, "big-endian: not searched for NaN");
+	} else if (text.len != 6 || memcmp(text.data, "little", 6) != 0) {
+		report_say(a->r, CORRUPT, "%.*s is neither little nor big",
+		    ZIP_NAME(e));
+		goto out;
+	}
+	rc = 0;
+out:
+	buf_fini(&text);
+	return rc;
+}
+
+/* Reads data.pkl; what cannot be interpreted leaves the archive's own checks. */
+static int
+read_pickle(struct archive *a)
+{
+	struct err err = {0};
+	enum pickle_result rc;
+
+	if (a->data_pkl->usize > PICKLE_BYTES_MAX) {
+		report_say(a->r, UNVERIFIED, "data.pkl of %" PRIu64
+		    " bytes is too large to look into", a->data_pkl->usize);
+		return 0;
+	}
+	if (zip_load(&a->zip, a->data_pkl, PICKLE_BYTES_MAX, &a->bytes, a->r)
+	    == -1)
+		return -1;
+	rc = pickle_read(&a->pickle, a->bytes.data, a->bytes.len, &err);
+	if (rc == PICKLE_TRUNCATED || rc == PICKLE_MALFORMED) {
+		report_say(a->r, CORRUPT, "data.pkl: %s", err.text);
+		return -1;
+	}
+	if (rc != PICKLE_OK) {
+		report_say(a->r, UNVERIFIED, "data.pkl: %s", err.text);
+		return 0;
+	}
+	if (a->pickle.used != a->bytes.len) {
+		report_say(a->r, CORRUPT, "data.pkl: bytes behind its end");
+		return -1;
+	}
+	if (torch_collect(&a->model, &a->pickle, a->r) == -1)
+		return report_is_bad(a->r) ? -1 : 0;
+	if (a->r->step == REPORT_UNKNOWN)
+		a->r->step = a->model.step;
+	a->interpreted = true;
+	return 0;
+}
+
+/* Every storage of the pickle must be a record of exactly its size. */
+static void
+check_storages(struct archive *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->model.n_storages; i++) {
+		const struct torch_storage *s = &a->model.storages[i];
+		const struct zip_entry *e = find_record(a, "data/", s->key,
+		    s->key_len);
+
+		if (e == NULL)
+			report_say(a->r, INCOMPLETE, "record data/%.*s is missing",
+			    (int)s->key_len, s->key);
+		else if (s->elem_size == 0)
+			report_note(a->r, "storage %.*s is of a type not known",
+			    (int)s->key_len, s->key);
+		else if (e->usize != s->bytes)
+			report_say(a->r, CORRUPT, "%.*s: %" PRIu64
+			    " bytes, its tensors need %" PRIu64, ZIP_NAME(e),
+			    e->usize, s->bytes);
+	}
+}
+
+/* The storage a record holds, or NULL. */
+static struct torch_storage *
+storage_of(const struct archive *a, const struct zip_entry *e)
+{
+	size_t skip = a->prefix_len + 5;
+
+	if (!a->interpreted || e->name_len <= skip ||
+	    memcmp(e->name, a->data_pkl->name, a->prefix_len) != 0 ||
+	    memcmp(e->name + a->prefix_len, "data/", 5) != 0)
+		return NULL;
+	return torch_find(&a->model, e->name + skip, e->name_len - skip);
+}
+
+struct record_pass {
+	struct archive	*a;
+	uint32_t	 crc;
+	enum scan_elem	 elem;
+	bool		 want_crc, hit;
+};
+
+static void
+record_sink(void *arg, const uint8_t *data, size_t len)
+{
+	/* Halves of L1-sized pieces: the CRC's loads are still there for the scan. */
+	const size_t piece = 16384;
+	struct record_pass *p = arg;
+	const struct check *check = p->a->check;
+	size_t at, n;
+
+	for (at = 0; at < len; at += n) {
+		n = len - at < piece ? len - at : piece;
+		if (p->want_crc)
+			p->crc = crc32_gzip_refl(p->crc, data + at, n);
+		if (p->elem != SCAN_NONE && !p->hit)
+			p->hit = scan_any(p->elem, data + at, n);
+	}
+	p->a->r->bytes_read += len;
+	if (check->progress != NULL)
+		check->progress(check->progress_arg, len);
+}
+
+/* CRC32 and the search for non-finite values in one pass over a record. */
+static int
+read_record(struct archive *a, const struct zip_entry *e)
+{
+	struct torch_storage *s = storage_of(a, e);
+	struct record_pass p = { .a = a, .want_crc = !a->zip.no_crc };
+
+	if (s != NULL && !a->big_endian)
+		p.elem = s->elem;
+	if (zip_stream(&a->zip, e, a->check->block, record_sink, &p, a->r) == -1)
+		return -1;
+	if (p.want_crc && p.crc != e->crc) {
+		report_say(a->r, CORRUPT, "%.*s: CRC32 is %08x, should be %08x",
+		    ZIP_NAME(e), p.crc, e->crc);
+		return -1;
+	}
+	if (p.hit)
+		a->hit[s - a->model.storages] = true;
+	return 0;
+}
+
+/* Counts within the bytes [from, to) of a record. */
+struct count_pass {
+	uint64_t		 at, from, to;
+	enum scan_elem		 elem;
+	struct scan_counts	*counts;
+};
+
+static void
+count_sink(void *arg, const uint8_t *data, size_t len)
+{
+	struct count_pass *p = arg;
+	uint64_t lo = p->at > p->from ? p->at : p->from;
+	uint64_t hi = p->at + len < p->to ? p->at + len : p->to;
+
+	if (lo < hi)
+		scan_count(p->elem, data + (lo - p->at), (size_t)(hi - lo),
+		    p->counts);
+	p->at += len;
+}
+
+static void
+count_range(struct archive *a, const struct zip_entry *e, enum scan_elem elem,
+    uint64_t from, uint64_t to, struct scan_counts *counts)
+{
+	struct count_pass p = { .from = from, .to = to, .elem = elem,
+	    .counts = counts };
+	struct zip_entry piece = *e;
+
+	memset(counts, 0, sizeof(*counts));
+	if (e->method == ZIP_STORED) {
+		/* only the bytes asked for are read */
+		piece.data += from;
+		piece.usize = piece.csize = to - from;
+		p.from = 0;
+		p.to = to - from;
+	}
+	(void)zip_stream(&a->zip, &piece, a->check->block, count_sink, &p, a->r);
+}
+
+/* Names the tensors on storages that were hit.  Values no tensor covers (the
+ * padding of a flat buffer) do not count. */
+static void
+name_tensors(struct archive *a)
+{
+	struct tensors found = {0};
+	struct scan_counts counts;
+	size_t i;
+
+	for (i = 0; i < a->model.n_tensors; i++) {
+		const struct torch_tensor *t = &a->model.tensors[i];
+		const struct torch_storage *s = &a->model.storages[t->storage];
+		const struct zip_entry *e;
+
+		if (!a->hit[t->storage] || t->count == 0 ||
+		    t->elem == SCAN_NONE)
+			continue;
+		e = find_record(a, "data/", s->key, s->key_len);
+		if (e == NULL)
+			continue;
+		count_range(a, e, t->elem, t->first * t->elem_size,
+		    (t->first + t->count) * t->elem_size, &counts);
+		tensors_add(&found, t->name, t->count, &counts);
+	}
+	tensors_report(&found, a->r);
+}
+
+static void
+read_contents(struct archive *a)
+{
+	size_t i;
+
+	a->hit = calloc(a->model.n_storages + 1, sizeof(*a->hit));
+	if (a->hit == NULL) {
+		report_say(a->r, UNVERIFIED, "out of memory");
+		return;
+	}
+	for (i = 0; i < a->zip.n; i++)
+		if (&a->zip.entries[i] != a->data_pkl &&
+		    read_record(a, &a->zip.entries[i]) == -1)
+			return;
+	a->r->contents_read = true;
+	name_tensors(a);
+}
+
+void
+torch_zip_check_at(struct input *in, uint64_t base, uint64_t size,
+    const struct check *check, struct report *r)
+{
+	struct archive a = { .r = r, .check = check };
+
+	if (zip_open(&a.zip, in, base, size, r) == -1 ||
+	    find_data_pkl(&a) == -1)
+		goto out;
+	r->checksum = a.zip.no_crc ? REPORT_CHECKSUM_NONE :
+	    REPORT_CHECKSUM_CRC32;
+	if (a.zip.no_crc)
+		report_note(r, "saved without checksums");
+	if (read_byteorder(&a) == -1 || read_pickle(&a) == -1)
+		goto out;
+	if (a.interpreted)
+		check_storages(&a);
+	if (!check->structure_only && !report_is_bad(r))
+		read_contents(&a);
+out:
+	free(a.hit);
+	torch_free(&a.model);
+	pickle_free(&a.pickle);
+	buf_fini(&a.bytes);
+	zip_close(&a.zip);
+}
+
+static void
+check_file(struct input *in, const struct check *check, struct report *r)
+{
+	torch_zip_check_at(in, 0, in->size, check, r);
+}
+
+static bool
+recognise(const struct item *it)
+{
+	/* local header of the first record; data.pkl is looked for later */
+	return it->is_regular && it->head_len >= 4 &&
+	    memcmp(it->head, "PK\3\4", 4) == 0;
+}
+
+const struct format format_torch_zip = {
+	.name = "torch_zip",
+	.recognise = recognise,
+	.check = check_file
+};

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb_checkpoint.c - holdfast checkpoint list|verify|latest|quarantine: which saved
+ * states are whole, which one to go on from, and moving broken ones aside.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/clock.h"
+#include "common/json.h"
+#include "checkpoint/action.h"
+#include "checkpoint/print.h"
+#include "checkpoint/quarantine.h"
+#include "checkpoint/verbs.h"
+
+#define OFFSET(field)	offsetof(struct action_values, field)
+
+static const struct opt options[] = {
+	{ "json", 0, OPT_FLAG, OFFSET(json), NULL,
+	    "print one JSON object per line", "false" },
+	{ "structure", 0, OPT_FLAG, OFFSET(structure), NULL,
+	    "verify, latest: structure only, do not read the contents", "false",
+	    .cli_only = true },
+	{ "full", 0, OPT_FLAG, OFFSET(full), NULL,
+	    "list: read and check the contents too", "false", .cli_only = true },
+	{ "jobs", 'j', OPT_INT, OFFSET(jobs), "N",
+	    "files checked at a time; 0: one a core, at most 4", "0", NULL, 0,
+	    CHECKPOINT_THREADS_MAX, .cli_only = true },
+	{ "before-step", 0, OPT_INT, OFFSET(before_step), "N",
+	    "latest: only checkpoints of an earlier step than N", NULL, NULL, 0,
+	    1ll << 53, .cli_only = true },
+	{ "quiet-for", 0, OPT_DURATION, OFFSET(quiet_ms), "TIME",
+	    "latest: leave out what changed within this time", "0",
+	    .cli_only = true },
+	{ "quarantine", 0, OPT_CHOICE, OFFSET(quarantine), "WHEN",
+	    "latest: move newer broken ones aside: auto or never", "never",
+	    "auto never", .cli_only = true },
+	{ "list", 0, OPT_FLAG, OFFSET(list), NULL,
+	    "quarantine: show what was moved out of DIR", "false",
+	    .cli_only = true },
+	{ "undo", 0, OPT_FLAG, OFFSET(undo), NULL,
+	    "quarantine: move PATH back to where it was", "false",
+	    .cli_only = true },
+	{ NULL }
+};
+
+static const char *const actions[] = { "list", "verify", "latest",
+    "quarantine", NULL };
+
+static int (*const handlers[])(const struct verb *,
+    const struct action_values *, int, char **) = {
+	action_list, action_verify, action_latest, action_quarantine
+};
+
+int
+action_fail_memory(const struct verb *v)
+{
+	struct err err = {0};
+
+	err_memory(&err);
+	return verb_fail(v, &err);
+}
+
+/* Which options go with which action; the others would be without effect. */
+static int
+check_options(const struct verb *v, const struct action_values *o, int action)
+{
+	const struct {
+		bool		 given;
+		const char	*name;
+		const char	*with;	/* actions it goes with */
+	} rows[] = {
+		{ o->structure, "structure", "verify latest" },
+		{ o->full, "full", "list" },
+		{ o->before_step != REPORT_UNKNOWN, "before-step", "latest" },
+		{ o->quiet_ms != 0, "quiet-for", "latest" },
+		{ strcmp(o->quarantine, "never") != 0, "quarantine", "latest" },
+		{ o->list, "list", "quarantine" },
+		{ o->undo, "undo", "quarantine" }
+	};
+	struct err err = {0};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].given &&
+		    strstr(rows[i].with, actions[action]) == NULL) {
+			err_set(&err, ERR_USAGE, "--%s goes with %s, not with %s",
+			    rows[i].name, rows[i].with, actions[action]);
+			return verb_fail(v, &err);
+		}
+	return 0;
+}
+
+static int
+run(const struct verb *v, int argc, char **argv)
+{
+	struct action_values o = { .before_step = REPORT_UNKNOWN };
+	struct err err = {0};
+	int first, action;
+	bool done;
+
+	if (verb_parse(v, &o, argc, argv, &first, &done) == -1)
+		return EXIT_USAGE;
+	if (done)
+		return EXIT_OK;
+	if ((action = verb_action(v, argc, argv, first)) == -1)
+		return EXIT_USAGE;
+	if (check_options(v, &o, action) != 0)
+		return EXIT_USAGE;
+	if (first + 1 >= argc) {
+		err_set(&err, ERR_USAGE, "%s: which path?", actions[action]);
+		return verb_fail(v, &err);
+	}
+	if ((action == 0 || action == 2) && first + 2 < argc) {
+		err_set(&err, ERR_USAGE, "%s takes one directory",
+		    actions[action]);
+		return verb_fail(v, &err);
+	}
+	return handlers[action](v, &o, argc - first - 1, argv + first + 1);
+}
+
+const struct verb verb_checkpoint = {
+	.name = "checkpoint",
+	.summary = "say which checkpoints are valid, and which is the newest one",
+	.operands = "PATH...",
+	.actions = actions,
+	.opts = options,
+	.run = run
+};
