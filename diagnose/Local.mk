@@ -44,3 +44,22 @@ CLEANFILES += %D%/rules_builtin.c
 	  if test -f $$f; then files="$$files $$f"; \
 	  else files="$$files $(srcdir)/$$f"; fi; done; \
 	./%D%/mkrules$(EXEEXT) $$files >$@.tmp && mv $@.tmp $@
+
+# The installed library: the same objects behind a small header.
+lib_LTLIBRARIES += libholdfast-diagnose.la
+include_HEADERS += %D%/holdfast-diagnose.h
+libholdfast_diagnose_la_SOURCES = %D%/library.c
+libholdfast_diagnose_la_LIBADD = libdiagnose.la
+libholdfast_diagnose_la_LDFLAGS = -version-info 0:0:0 -no-undefined \
+	-export-symbols-regex '^holdfast_diagnose_'
+
+pkgconfig_DATA += %D%/holdfast-diagnose.pc
+CLEANFILES += %D%/holdfast-diagnose.pc
+EXTRA_DIST += %D%/holdfast-diagnose.pc.in
+
+%D%/holdfast-diagnose.pc: %D%/holdfast-diagnose.pc.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(SED) -e 's|@prefix[@]|$(prefix)|' \
+	  -e 's|@exec_prefix[@]|$(exec_prefix)|' -e 's|@libdir[@]|$(libdir)|' \
+	  -e 's|@includedir[@]|$(includedir)|' \
+	  -e 's|@PACKAGE_VERSION[@]|$(PACKAGE_VERSION)|' \
+	  $(srcdir)/%D%/holdfast-diagnose.pc.in >$@.tmp && mv $@.tmp $@

@@ -132,6 +132,46 @@ fold_hidden(struct case_file *c)
 	}
 }
 
+static bool
+is_external(const struct cause *a)
+{
+	return strcmp(a->reason->category, "external") == 0;
+}
+
+/* Someone ending the job from outside is the cause unless something failed
+ * before.  What a scheduler says outright also stands against an earlier line
+ * that may be an echo: ranks die before the scheduler's line is written. */
+static bool
+external_wins(const struct cause *x, const struct cause *w)
+{
+	if (w == NULL || w->echo != x->echo)
+		return w == NULL || w->echo;
+	if (w->rank_class >= CLASS_SYMPTOM || w->late)
+		return x->rank_class < CLASS_SYMPTOM || better(x, w);
+	if (x->rank_class >= CLASS_SYMPTOM)
+		return false;
+	if (compare_order(x, w) < 0)
+		return true;
+	return x->event.rule->def.source == SOURCE_SCHEDULER &&
+	    w->event.rule->def.role == ROLE_EITHER;
+}
+
+static const struct cause *
+choose(const struct case_file *c)
+{
+	const struct cause *w = NULL, *x = NULL;
+	size_t i;
+
+	for (i = 0; i < c->count; i++) {
+		const struct cause *a = &c->causes[i];
+		const struct cause **best = is_external(a) ? &x : &w;
+
+		if (*best == NULL || better(a, *best))
+			*best = a;
+	}
+	return x != NULL && external_wins(x, w) ? x : w;
+}
+
 static char *
 copy(const char *text, size_t len)
 {
@@ -422,7 +462,6 @@ causes_find(struct rule_set *set, const struct feed *feed,
 {
 	const struct cause *w = NULL;
 	struct case_file c = {0};
-	size_t i;
 	int rc = -1;
 
 	out->step = -1;
@@ -431,9 +470,7 @@ causes_find(struct rule_set *set, const struct feed *feed,
 		goto out;
 	fold_chains(&c);
 	fold_hidden(&c);
-	for (i = 0; i < c.count; i++)
-		if (w == NULL || better(&c.causes[i], w))
-			w = &c.causes[i];
+	w = choose(&c);
 	fill_verdict(out, &c, w);
 	rc = fill_missing(out, feed, err);
 out:

@@ -26,7 +26,7 @@ struct line {
 	size_t		 node_len;
 	int64_t		 time_ns;	/* wall clock as printed, read as UTC */
 	enum line_level	 level;
-	uint64_t	 key;		/* of who printed it: same key, same writer; 0 none */
+	uint64_t	 key;		/* same key, same writer; 0 unknown */
 	bool		 ours;		/* a line of Holdfast's own output */
 };
 

@@ -49,11 +49,11 @@ int	rule_action_find(const char *name);
 /* One row of reasons.yaml.  Strings are the table's or the rule set's. */
 struct reason {
 	const char	*name;
-	const char	*category;	/* infrastructure, framework, script, external, meta */
+	const char	*category;	/* infrastructure, framework, ... */
 	const char	*what;		/* one sentence */
 	const char	*advice;	/* for the person on call */
 	enum action_kind action;
-	int		 rung;		/* of the ladder, 1 strongest .. 10; 0: by category */
+	int		 rung;		/* 1 strongest .. 10; 0: by category */
 };
 
 /* One rule as written.  Lists end in NULL and may be NULL themselves. */

@@ -78,8 +78,10 @@ line_parse_time(const char *p, size_t len, int64_t *time_ns)
 	size_t n, z;
 
 	if (len < 19 || (sep != '-' && sep != '/') || p[7] != sep ||
-	    !time_two_digits(p, 19, 20, &century) || !time_two_digits(p + 2, 0, 99, &year) ||
-	    !time_two_digits(p + 5, 1, 12, &month) || !time_two_digits(p + 8, 1, 31, &day) ||
+	    !time_two_digits(p, 19, 20, &century) ||
+	    !time_two_digits(p + 2, 0, 99, &year) ||
+	    !time_two_digits(p + 5, 1, 12, &month) ||
+	    !time_two_digits(p + 8, 1, 31, &day) ||
 	    strchr(" T-_", p[10]) == NULL || p[10] == '\0')
 		return 0;
 	if ((n = time_of_day(p + 11, len - 11, &seconds, &ns)) == 0)
