@@ -1,1 +1,20 @@
-# rules/
+# SPDX-License-Identifier: Apache-2.0
+RULES_YAML = \
+	%D%/reasons.yaml \
+	%D%/c10d.yaml \
+	%D%/cuda.yaml \
+	%D%/frameworks.yaml \
+	%D%/holdfast.yaml \
+	%D%/kernel-gpu.yaml \
+	%D%/kernel-host.yaml \
+	%D%/launchers.yaml \
+	%D%/nccl.yaml \
+	%D%/network.yaml \
+	%D%/python.yaml \
+	%D%/slurm.yaml \
+	%D%/storage.yaml \
+	%D%/torchelastic.yaml
+
+EXTRA_DIST += %D%/README.md
+rulesdir = $(pkgdatadir)/rules
+dist_rules_DATA = $(RULES_YAML)
