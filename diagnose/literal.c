@@ -364,6 +364,11 @@ parse_braces(struct parser *ps, long *least, long *most)
 	const char *p = ps->p + 1;
 	char *end;
 
+	/* PCRE2 10.43 gave "{,n}" and blanks a meaning they did not have. */
+	if (*p == ',' || *p == ' ') {
+		give_up(ps, "has a brace that is not understood");
+		return false;
+	}
 	if (!isdigit((unsigned char)*p))
 		return false;
 	*least = *most = strtol(p, &end, 10);
@@ -374,8 +379,10 @@ parse_braces(struct parser *ps, long *least, long *most)
 		if (isdigit((unsigned char)*p))
 			*most = strtol(p, &end, 10);
 	}
-	if (*end != '}')
+	if (*end != '}') {
+		give_up(ps, "has a brace that is not understood");
 		return false;
+	}
 	ps->p = end + 1;
 	return true;
 }
