@@ -3,6 +3,7 @@
 # A unit test is one line here: tests/unit/test_NAME.c becomes the program
 # test_NAME, linked with everything but main().
 unit_tests =
+check_LTLIBRARIES =
 include tests/unit/Local.mk
 
 lint_tests = \
