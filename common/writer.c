@@ -100,6 +100,24 @@ job_append(struct job *j)
 		j->errnum = errno;
 }
 
+/* The folder is made on demand: that may hang as well as any other call. */
+static void
+job_open(struct writer_file *f)
+{
+	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+	char *slash;
+
+	f->fd = open(f->path, flags, 0600);
+	if (f->fd == -1 && errno == ENOENT &&
+	    (slash = strrchr(f->path, '/')) != NULL && slash != f->path) {
+		*slash = '\0';
+		file_mkdirs(f->path, 0700, NULL);
+		*slash = '/';
+		f->fd = open(f->path, flags, 0600);
+	}
+	f->errnum = f->fd == -1 ? errno : 0;
+}
+
 static void
 job_run(struct job *j)
 {
@@ -108,9 +126,7 @@ job_run(struct job *j)
 
 	switch (j->kind) {
 	case JOB_OPEN:
-		f->fd = open(f->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-		    0600);
-		f->errnum = f->fd == -1 ? errno : 0;
+		job_open(f);
 		break;
 	case JOB_APPEND:
 		job_append(j);

@@ -30,7 +30,8 @@ int	writer_new(struct loop *, size_t queue_max, struct writer **out,
  * kernel is left behind.  True when all was written. */
 bool	writer_free(struct writer *, int64_t wait_ms);
 
-/* The file is opened by the thread (O_APPEND, created with mode 0600). */
+/* The file is opened by the thread: O_APPEND, created with mode 0600, missing
+ * folders with 0700. */
 int	writer_open(struct writer *, const char *path,
 	    struct writer_file **out, struct err *err);
 /* Queues the closing of it; the handle is invalid afterwards. */

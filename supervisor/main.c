@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "checkpoint/verbs.h"
 #include "common/text.h"
 #include "common/verb.h"
 #include "config.h"
+#include "diagnose/verbs.h"
 #include "supervisor/verbs.h"
 
 static const struct verb *const verbs[] = {
-	NULL
+	&verb_run, &verb_status, &verb_stop, &verb_diagnose, &verb_checkpoint,
+	&verb_rules, &verb_supervisor, &verb_agent, &verb_reaper, NULL
 };
 
 static int

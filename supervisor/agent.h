@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.h - what the files of the agent share.
+ *
+ * agent.c          connections, orders, life and end of the agent
+ * agent_attempt.c  one attempt on this node: reaper, kill ladder, exits, proof
+ * agent_output.c   output of the main processes: file, tee, scan
+ * agent_sweep.c    processes that an earlier agent left behind
+ *
+ * Orders from the supervisor (wire.h frames with generation and attempt):
+ *   take   {generation}                this supervisor is the one to obey
+ *   start  {attempt, argv, cwd, ...}   see attempt_start()
+ *   stop   {attempt, grace_ms, why}    climb the kill ladder
+ *   signal {attempt, signal}           to the main processes
+ *   ack    {event_seq}                 journaled up to here
+ *   quit                               end, when no attempt runs
+ * Events to it, spooled until acknowledged, all with instance, attempt, seq:
+ *   started {pids, port}  failed {errnum, text}  exit {rank, pid, kind, status}
+ *   stuck {processes}     gone {proof, killed, unreadable}
+ * Notes, which may be lost: hello, progress, sign, tee.
+ */
+#ifndef HOLDFAST_SUPERVISOR_AGENT_H
+#define HOLDFAST_SUPERVISOR_AGENT_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/loop.h"
+#include "common/writer.h"
+#include "supervisor/run_spec.h"
+#include "supervisor/spool.h"
+#include "supervisor/wire.h"
+
+#define AGENT_INSTANCE_MAX	20
+#define AGENT_NODE_MAX		65
+
+struct attempt;
+struct output;
+
+struct agent {
+	struct loop		*loop;
+	struct writer		*writer;
+	struct run_spec		*spec;
+	struct spool		*spool;
+	int			 listen_fd;
+	struct wire		*supervisor;	/* the one obeyed, or NULL */
+	int64_t			 generation;
+	struct attempt		*attempt;	/* running or just gone, or NULL */
+	int			 last_attempt;
+	struct loop_timer	*idle_timer;
+	struct loop_timer	*sweep_timer;
+	int			 swept;		/* processes ended at start */
+	int			 leftovers;	/* that could not be ended */
+	int			 unreadable;
+	int64_t			 sweep_end_ns;
+	char			 instance[AGENT_INSTANCE_MAX];
+	char			 node[AGENT_NODE_MAX];
+};
+
+/* An event or note with instance and attempt filled in. */
+cJSON	*agent_message(struct agent *, const char *type, int attempt);
+/* Spools the event and sends it if a supervisor is there; frees it. */
+void	agent_event(struct agent *, cJSON *event);
+/* Sends a note, or drops it; frees it. */
+void	agent_note(struct agent *, cJSON *note, size_t room);
+/* The attempt has told its last event and is freed. */
+void	agent_attempt_over(struct agent *);
+
+/* agent_attempt.c */
+int	attempt_start(struct agent *, const cJSON *order, struct err *err);
+void	attempt_stop(struct attempt *, int64_t grace_ms, const char *why);
+void	attempt_signal(struct attempt *, int sig);
+void	attempt_free(struct attempt *);
+/* Adds what a new supervisor must know to a hello. */
+void	attempt_describe(const struct attempt *, cJSON *hello);
+/* All output of the attempt has ended (agent_output.c). */
+void	attempt_output_ended(struct attempt *);
+
+/* agent_output.c: one stream per main process. */
+int	output_new(struct agent *, struct attempt *, int number, int rank,
+	    const char *path, bool tee, int *write_fd, struct output **out,
+	    struct err *err);
+void	output_free(struct output *);
+bool	output_ended(const struct output *);
+
+/* agent_sweep.c: kills processes whose environment has this run id; returns how many
+ * are still there. */
+int	sweep_pass(const char *run_id, int *killed, int *unreadable);
+
+#endif

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent_attempt.c - one attempt on this node.
+ *
+ * Decides when the kill ladder goes on and when the attempt counts as gone:
+ * after ECHILD from the reaper (or empty sweeps when the reaper was killed), the
+ * end of all output, and its arrival in the files.  Reads the reaper's reports;
+ * emits events, and NODE.exits for `holdfast diagnose`.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/child.h"
+#include "common/file.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "supervisor/agent.h"
+#include "supervisor/envp.h"
+#include "supervisor/port.h"
+#include "supervisor/proc.h"
+#include "supervisor/reaper.h"
+
+#define FLUSH_WAIT_MS	5000
+#define SWEEP_MS	20
+
+enum phase { PHASE_STARTING, PHASE_RUNNING, PHASE_ENDING, PHASE_GONE };
+
+static const char *const phase_names[] = { "starting", "running", "ending",
+    "gone" };
+
+struct main_state {
+	pid_t	pid;
+	bool	over;
+};
+
+struct attempt {
+	struct agent		*agent;
+	int			 number;
+	enum phase		 phase;
+	int			 count;
+	int			 rank0;		/* -1: one launcher */
+	struct main_state	*mains;
+	struct output		**outputs;
+	struct writer_file	*exits;
+	struct wire		*reaper;
+	pid_t			 reaper_pid;
+	bool			 proven;	/* nothing is left */
+	bool			 flushed;
+	const char		*proof;
+	int			 killed, unreadable;
+	int			 port, port_fd;
+	int64_t			 grace_ms;
+	bool			 failed_start;
+	struct loop_timer	*ladder;	/* TERM to KILL */
+	struct loop_timer	*flush;
+	struct loop_timer	*sweep;
+};
+
+static void exits_say(struct attempt *, const char *, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* One line of NODE.exits; diagnose knows their wording (rules/holdfast.yaml). */
+static void
+exits_say(struct attempt *at, const char *fmt, ...)
+{
+	char when[CLOCK_TEXT_MAX], text[512], line[640];
+	va_list ap;
+	int n;
+
+	clock_format(clock_wall_ns(&clock_system), when);
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	n = snprintf(line, sizeof(line), "%s holdfast: %s\n", when, text);
+	writer_append(at->exits, line, (size_t)n, NULL, NULL);
+}
+
+/* "rank 2 (pid 123)" */
+static void
+name_main(const struct attempt *at, int i, char *out, size_t size)
+{
+	if (at->rank0 < 0)
+		snprintf(out, size, "the launcher (pid %d)",
+		    (int)at->mains[i].pid);
+	else
+		snprintf(out, size, "rank %d (pid %d)", at->rank0 + i,
+		    (int)at->mains[i].pid);
+}
+
+static bool
+outputs_ended(const struct attempt *at)
+{
+	int i;
+
+	for (i = 0; i < at->count; i++)
+		if (at->outputs[i] != NULL && !output_ended(at->outputs[i]))
+			return false;
+	return true;
+}
+
+static void
+tell_gone(struct attempt *at)
+{
+	struct agent *a = at->agent;
+	cJSON *m;
+
+	if (at->phase == PHASE_GONE)
+		return;
+	at->phase = PHASE_GONE;
+	m = agent_message(a, "gone", at->number);
+	json_add_text(m, "proof", at->proof);
+	json_add_int(m, "killed", at->killed);
+	json_add_int(m, "unreadable", at->unreadable);
+	agent_event(a, m);
+	agent_attempt_over(a);
+}
+
+static void
+on_flushed(int errnum, void *arg)
+{
+	struct agent *a = arg;
+
+	(void)errnum;
+	if (a->attempt != NULL && a->attempt->proven)
+		tell_gone(a->attempt);
+}
+
+static void
+on_flush_timeout(void *arg)
+{
+	tell_gone(arg);
+}
+
+/* Gone is told when nothing runs, all output was read, and it is in the files
+ * (or the file system had its chance). */
+static void
+check_gone(struct attempt *at)
+{
+	char when[CLOCK_TEXT_MAX], line[128];
+	int n;
+
+	if (!at->proven || at->flushed || !outputs_ended(at))
+		return;
+	at->flushed = true;
+	clock_format(clock_wall_ns(&clock_system), when);
+	n = snprintf(line, sizeof(line), "%s holdfast: attempt %d is over\n",
+	    when, at->number);
+	/* The writer keeps order: when this line is synced, all is written.  A
+	 * file system that hangs gets its chance, no more. */
+	writer_append(at->exits, line, (size_t)n, on_flushed, at->agent);
+	loop_timer_set(at->flush, FLUSH_WAIT_MS);
+}
+
+void
+attempt_output_ended(struct attempt *at)
+{
+	check_gone(at);
+}
+
+static void
+tell_exit(struct attempt *at, int i, const cJSON *report)
+{
+	const char *kind = json_str(report, "kind", "exited");
+	int status = (int)json_int(report, "status", 0);
+	cJSON *m = agent_message(at->agent, "exit", at->number);
+	char who[64];
+
+	name_main(at, i, who, sizeof(who));
+	if (strcmp(kind, "exited") == 0)
+		exits_say(at, "node %s: %s exited with status %d",
+		    at->agent->node, who, status);
+	else
+		exits_say(at, "node %s: %s was ended by signal %d (SIG%s)",
+		    at->agent->node, who, status,
+		    sigabbrev_np(status) ? sigabbrev_np(status) : "?");
+	json_add_int(m, "rank", at->rank0 < 0 ? JSON_UNKNOWN : at->rank0 + i);
+	json_add_int(m, "index", i);
+	json_add_int(m, "pid", at->mains[i].pid);
+	json_add_text(m, "kind", kind);
+	json_add_int(m, "status", status);
+	json_add_text(m, "time_ns", json_str(report, "time_ns", NULL));
+	agent_event(at->agent, m);
+}
+
+static void
+on_exit_report(struct attempt *at, const cJSON *report)
+{
+	int64_t i = json_int(report, "index", -1);
+
+	if (i < 0 || i >= at->count || at->mains[i].over)
+		return;
+	at->mains[i].over = true;
+	tell_exit(at, (int)i, report);
+}
+
+static void
+on_spawned(struct attempt *at, const cJSON *report)
+{
+	const cJSON *pids = cJSON_GetObjectItem(report, "pids"), *pid;
+	cJSON *m = agent_message(at->agent, "started", at->number);
+	int i = 0;
+
+	cJSON_ArrayForEach(pid, pids)
+		if (i < at->count && cJSON_IsNumber(pid))
+			at->mains[i++].pid = (pid_t)pid->valuedouble;
+	at->phase = PHASE_RUNNING;
+	json_add_int(m, "rank0", at->rank0);
+	json_add_int(m, "port", at->port);
+	cJSON_AddItemToObject(m, "pids", cJSON_Duplicate(pids, true));
+	agent_event(at->agent, m);
+}
+
+static void
+on_spawn_failed(struct attempt *at, const cJSON *report)
+{
+	cJSON *m = agent_message(at->agent, "failed", at->number);
+	const char *text = json_str(report, "text", "cannot start");
+
+	at->failed_start = true;
+	exits_say(at, "node %s: %s", at->agent->node, text);
+	json_add_int(m, "errnum", json_int(report, "errnum", 0));
+	json_add_text(m, "text", text);
+	agent_event(at->agent, m);
+}
+
+/* What KILL does not end is in the kernel's hands; its wait channel tells where. */
+static void
+on_stuck(struct attempt *at, const cJSON *report)
+{
+	cJSON *m = agent_message(at->agent, "stuck", at->number);
+	const cJSON *list = cJSON_GetObjectItem(report, "processes"), *p;
+
+	cJSON_ArrayForEach(p, list)
+		exits_say(at, "node %s: pid %d (%s) does not die: state %s, "
+		    "waits in %s", at->agent->node, (int)json_int(p, "pid", 0),
+		    json_str(p, "comm", "?"), json_str(p, "state", "?"),
+		    json_str(p, "wchan", "?"));
+	cJSON_AddItemToObject(m, "processes", cJSON_Duplicate(list, true));
+	agent_event(at->agent, m);
+}
+
+static void
+on_report(const char *type, const cJSON *report, void *arg)
+{
+	struct attempt *at = arg;
+
+	if (strcmp(type, "exit") == 0) {
+		on_exit_report(at, report);
+	} else if (strcmp(type, "spawned") == 0) {
+		on_spawned(at, report);
+	} else if (strcmp(type, "spawn_failed") == 0) {
+		on_spawn_failed(at, report);
+	} else if (strcmp(type, "stuck") == 0) {
+		on_stuck(at, report);
+	} else if (strcmp(type, "gone") == 0) {
+		at->killed += (int)json_int(report, "killed", 0);
+		at->proof = "echild";
+		at->proven = true;
+		loop_timer_cancel(at->ladder);
+		check_gone(at);
+	}
+}
+
+/* The reaper should not end before it has said "gone": somebody killed it. Its
+ * ranks get KILL from the kernel (PR_SET_PDEATHSIG), their children fall to this
+ * process; the environment finds them all. */
+static void
+on_reaper_lost(const struct err *why, void *arg)
+{
+	struct attempt *at = arg;
+
+	(void)why;
+	wire_free(at->reaper);
+	at->reaper = NULL;
+	if (at->proven)
+		return;
+	log_warn("the reaper of attempt %d was lost, sweeping", at->number);
+	exits_say(at, "node %s: the reaper was lost, ending its processes",
+	    at->agent->node);
+	loop_timer_set(at->sweep, 0);
+}
+
+static void
+on_sweep(void *arg)
+{
+	struct attempt *at = arg;
+	cJSON *report;
+	int i, left;
+
+	left = sweep_pass(at->agent->spec->run_id, &at->killed,
+	    &at->unreadable);
+	if (left != 0) {
+		loop_timer_set(at->sweep, SWEEP_MS);
+		return;
+	}
+	for (i = 0; i < at->count; i++) {
+		if (at->mains[i].over || at->mains[i].pid == 0)
+			continue;
+		at->mains[i].over = true;
+		report = cJSON_CreateObject();
+		json_add_text(report, "kind", "signaled");
+		json_add_int(report, "status", SIGKILL);
+		tell_exit(at, i, report);
+		cJSON_Delete(report);
+	}
+	at->proof = "scan";
+	at->proven = true;
+	check_gone(at);
+}
+
+static void
+on_ladder(void *arg)
+{
+	struct attempt *at = arg;
+	char who[64];
+	int i;
+
+	for (i = 0; i < at->count; i++) {
+		if (at->mains[i].over)
+			continue;
+		name_main(at, i, who, sizeof(who));
+		exits_say(at, "node %s: %s did not end within %lld s and was "
+		    "killed", at->agent->node, who,
+		    (long long)at->grace_ms / 1000);
+	}
+	wire_send(at->reaper, wire_message("kill"));
+}
+
+/* What the ranks that still run do at this moment is evidence: a stopped or a
+ * stuck one may be why the others failed. */
+static void
+note_states(struct attempt *at)
+{
+	char who[64], wchan[PROC_WCHAN_MAX];
+	struct proc_stat st;
+	int i;
+
+	for (i = 0; i < at->count; i++) {
+		if (at->mains[i].over ||
+		    proc_read_stat(at->mains[i].pid, &st) == -1)
+			continue;
+		proc_read_wchan(st.pid, wchan);
+		name_main(at, i, who, sizeof(who));
+		exits_say(at, "node %s: %s was still running (state %c%s%s)",
+		    at->agent->node, who, st.state, wchan[0] ? ", in " : "",
+		    wchan);
+	}
+}
+
+void
+attempt_stop(struct attempt *at, int64_t grace_ms, const char *why)
+{
+	if (at->proven || at->reaper == NULL)
+		return;
+	if (at->phase == PHASE_ENDING && loop_timer_pending(at->ladder) &&
+	    grace_ms >= at->grace_ms)
+		return;
+	if (at->phase != PHASE_ENDING)
+		note_states(at);
+	at->phase = PHASE_ENDING;
+	at->grace_ms = grace_ms;
+	if (grace_ms > 0) {
+		exits_say(at, "attempt stopped: sending SIGTERM to the remaining "
+		    "ranks (%s)", why);
+		wire_send(at->reaper, wire_message("term"));
+		loop_timer_set(at->ladder, grace_ms);
+	} else {
+		exits_say(at, "attempt stopped: sending SIGKILL to the remaining "
+		    "ranks (%s)", why);
+		wire_send(at->reaper, wire_message("kill"));
+	}
+}
+
+void
+attempt_signal(struct attempt *at, int sig)
+{
+	cJSON *m = wire_message("signal");
+
+	json_add_int(m, "signal", sig);
+	wire_send(at->reaper, m);
+}
+
+void
+attempt_describe(const struct attempt *at, cJSON *hello)
+{
+	cJSON *pids = cJSON_AddArrayToObject(hello, "pids");
+	int i;
+
+	for (i = 0; i < at->count; i++)
+		cJSON_AddItemToArray(pids, cJSON_CreateNumber(
+		    at->mains[i].over ? 0 : at->mains[i].pid));
+	json_add_text(hello, "phase", phase_names[at->phase]);
+	json_add_int(hello, "rank0", at->rank0);
+}
+
+/* Puts sources on their targets in two steps, so that none overwrites another
+ * that is still needed. */
+static int
+spawn_reaper(struct attempt *at, int sock, int *outputs, char **envp,
+    struct err *err)
+{
+	char *const argv[] = { (char *)(uintptr_t)"holdfast",
+	    (char *)(uintptr_t)"reaper", NULL };
+	int base = REAPER_OUTPUT_FD + at->count + 1, i, fd, rc;
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	sigset_t none;
+
+	posix_spawn_file_actions_init(&fa);
+	posix_spawnattr_init(&attr);
+	sigemptyset(&none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+	    POSIX_SPAWN_SETSID);
+	posix_spawnattr_setsigmask(&attr, &none);
+	for (i = -1; i < at->count; i++) {
+		int *src = i < 0 ? &sock : &outputs[i];
+
+		fd = fcntl(*src, F_DUPFD_CLOEXEC, base);
+		close(*src);
+		*src = fd;
+		posix_spawn_file_actions_adddup2(&fa, fd, i < 0 ?
+		    REAPER_SOCKET_FD : REAPER_OUTPUT_FD + i);
+	}
+	rc = posix_spawn(&at->reaper_pid, CHILD_SELF, &fa, &attr, argv, envp);
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&attr);
+	close(sock);
+	for (i = 0; i < at->count; i++) {
+		close(outputs[i]);
+		outputs[i] = -1;
+	}
+	if (rc == 0)
+		return 0;
+	errno = rc;
+	return err_errno(err, "cannot start the reaper");
+}
+
+static int
+open_outputs(struct attempt *at, const cJSON *order, int *write_fds,
+    struct err *err)
+{
+	const char *dir = json_str(order, "log_dir", "."), *tee;
+	char path[PATH_MAX], rank[16];
+	bool show;
+	int i;
+
+	tee = json_str(order, "tee", "none");
+	for (i = 0; i < at->count; i++) {
+		if (at->rank0 < 0) {
+			snprintf(path, sizeof(path), "%s/%s.log", dir,
+			    at->agent->node);
+			show = strcmp(tee, "none") != 0;
+		} else {
+			snprintf(path, sizeof(path), "%s/rank%05d.log", dir,
+			    at->rank0 + i);
+			snprintf(rank, sizeof(rank), ",%d,", at->rank0 + i);
+			show = strcmp(tee, "all") == 0 ||
+			    strstr(tee, rank) != NULL;
+		}
+		if (output_new(at->agent, at, at->number,
+		    at->rank0 < 0 ? -1 : at->rank0 + i, path, show,
+		    &write_fds[i], &at->outputs[i], err) == -1)
+			return -1;
+	}
+	snprintf(path, sizeof(path), "%s/%s.exits", dir, at->agent->node);
+	return writer_open(at->agent->writer, path, &at->exits, err);
+}
+
+static int
+send_spawn(struct attempt *at, const cJSON *order, struct err *err)
+{
+	cJSON *m = wire_message("spawn");
+
+	cJSON_AddItemToObject(m, "argv",
+	    cJSON_Duplicate(cJSON_GetObjectItem(order, "argv"), true));
+	json_add_text(m, "cwd", json_str(order, "cwd", "/"));
+	json_add_text(m, "error_dir", json_str(order, "log_dir", NULL));
+	json_add_int(m, "count", at->count);
+	json_add_int(m, "rank0", at->rank0);
+	if (wire_send(at->reaper, m) == -1)
+		return err_set(err, ERR_LIMIT, "the command is too long");
+	return 0;
+}
+
+static char **
+build_environment(struct attempt *at, const cJSON *order)
+{
+	cJSON *set = cJSON_Duplicate(cJSON_GetObjectItem(order, "env"), true);
+	const char *name = json_str(order, "port_name", NULL);
+	char text[16], **envp;
+
+	if (name != NULL && at->port_fd != -1) {
+		snprintf(text, sizeof(text), "%d", at->port);
+		json_add_text(set, name, text);
+	}
+	envp = envp_new(set, cJSON_GetObjectItem(order, "env_default"));
+	cJSON_Delete(set);
+	return envp;
+}
+
+static struct attempt *
+attempt_new(struct agent *a, const cJSON *order, struct err *err)
+{
+	struct attempt *at = calloc(1, sizeof(*at));
+	int64_t count = json_int(order, "count", 0);
+
+	if (at == NULL || count < 1 || count > 4096) {
+		err_set(err, ERR_FORMAT, "a start order for no process");
+		free(at);
+		return NULL;
+	}
+	at->agent = a;
+	at->number = (int)json_int(order, "attempt", 0);
+	at->count = (int)count;
+	at->rank0 = (int)json_int(order, "rank0", -1);
+	at->port_fd = -1;
+	at->proof = "none";
+	at->mains = calloc((size_t)count, sizeof(*at->mains));
+	at->outputs = calloc((size_t)count, sizeof(struct output *));
+	if (at->mains == NULL || at->outputs == NULL ||
+	    loop_timer_new(a->loop, on_ladder, at, &at->ladder, err) == -1 ||
+	    loop_timer_new(a->loop, on_flush_timeout, at, &at->flush,
+	    err) == -1 ||
+	    loop_timer_new(a->loop, on_sweep, at, &at->sweep, err) == -1) {
+		attempt_free(at);
+		return NULL;
+	}
+	return at;
+}
+
+int
+attempt_start(struct agent *a, const cJSON *order, struct err *err)
+{
+	struct attempt *at = attempt_new(a, order, err);
+	int *write_fds = NULL, pair[2] = { -1, -1 }, rc = -1, i;
+	char **envp = NULL;
+
+	if (at == NULL)
+		return -1;
+	if ((write_fds = calloc((size_t)at->count, sizeof(int))) == NULL) {
+		err_memory(err);
+		goto out;
+	}
+	for (i = 0; i < at->count; i++)
+		write_fds[i] = -1;
+	if (json_str(order, "port_name", NULL) != NULL &&
+	    (at->port_fd = port_hold(&at->port, err)) == -1)
+		goto out;
+	if (open_outputs(at, order, write_fds, err) == -1)
+		goto out;
+	if ((envp = build_environment(at, order)) == NULL) {
+		err_memory(err);
+		goto out;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1) {
+		err_errno(err, "cannot make a socket pair");
+		goto out;
+	}
+	if (wire_new(a->loop, pair[0], on_report, on_reaper_lost, at,
+	    &at->reaper, err) == -1) {
+		close(pair[0]);
+		close(pair[1]);
+		goto out;
+	}
+	if (spawn_reaper(at, pair[1], write_fds, envp, err) == -1 ||
+	    send_spawn(at, order, err) == -1)
+		goto out;
+	a->attempt = at;
+	a->last_attempt = at->number;
+	at = NULL;
+	rc = 0;
+out:
+	for (i = 0; at != NULL && write_fds != NULL && i < at->count; i++)
+		if (write_fds[i] != -1)
+			close(write_fds[i]);
+	attempt_free(at);
+	free(write_fds);
+	envp_free(envp);
+	return rc;
+}
+
+void
+attempt_free(struct attempt *at)
+{
+	int i;
+
+	if (at == NULL)
+		return;
+	for (i = 0; at->outputs != NULL && i < at->count; i++)
+		output_free(at->outputs[i]);
+	writer_close(at->exits);
+	wire_free(at->reaper);
+	if (at->port_fd != -1)
+		close(at->port_fd);
+	loop_timer_free(at->ladder);
+	loop_timer_free(at->flush);
+	loop_timer_free(at->sweep);
+	free(at->mains);
+	free(at->outputs);
+	free(at);
+}

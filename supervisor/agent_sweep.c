@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent_sweep.c - finds processes of a run by HOLDFAST_RUN_ID in their
+ * environment and kills them: the last resort when agent and reaper were
+ * killed and nobody's child list can tell.
+ *
+ * A process of this user whose environment cannot be read is counted, never
+ * claimed dead.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "supervisor/agent.h"
+#include "supervisor/proc.h"
+
+static bool
+is_mine(pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return stat(path, &st) == 0 && st.st_uid == geteuid();
+}
+
+int
+sweep_pass(const char *run_id, int *killed, int *unreadable)
+{
+	struct proc_stat *list;
+	char setting[128];
+	int alive = 0;
+	size_t n, i;
+
+	snprintf(setting, sizeof(setting), "HOLDFAST_RUN_ID=%s", run_id);
+	*unreadable = 0;
+	if (proc_list(&list, &n) == -1)
+		return -1;
+	for (i = 0; i < n; i++) {
+		if (list[i].pid == getpid() || list[i].state == 'Z' ||
+		    list[i].state == 'X')
+			continue;
+		switch (proc_has_env(list[i].pid, setting)) {
+		case PROC_ENV_YES:
+			alive++;
+			if (kill(list[i].pid, SIGKILL) == 0)
+				(*killed)++;
+			break;
+		case PROC_ENV_UNREADABLE:
+			if (is_mine(list[i].pid))
+				(*unreadable)++;
+			break;
+		case PROC_ENV_NO:
+			break;
+		}
+	}
+	free(list);
+	return alive;
+}

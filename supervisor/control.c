@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control.c - the socket on which people and the run parent reach a supervisor.
+ *
+ * Only processes of the same user are heard (SO_PEERCRED).  Messages in:
+ *   attach {json}       wants text (or records) and tee until the end
+ *   signal {signal}     the parent got TERM, INT or USR1
+ *   stop {now}          holdfast stop
+ * Messages out: say {text}, record {record}, tee {rank, text}, end {code}.
+ */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "supervisor/supervisor.h"
+
+#define CLIENT_ROOM	(1u << 20)
+
+struct control_client {
+	struct control_client	*next;
+	struct supervisor	*s;
+	struct wire		*wire;
+	bool			 attached;
+	bool			 json;
+};
+
+static void
+client_free(struct control_client *c)
+{
+	struct control_client **p;
+
+	for (p = &c->s->clients; *p != NULL; p = &(*p)->next) {
+		if (*p == c) {
+			*p = c->next;
+			break;
+		}
+	}
+	wire_free(c->wire);
+	free(c);
+}
+
+static void
+stop_asked(struct supervisor *s, int sig, const char *by, bool now)
+{
+	cJSON *r = journal_record("stop", s->history.attempt);
+
+	json_add_int(r, "signal", sig);
+	json_add_text(r, "by", by);
+	s->stop_signal = sig;
+	s->stops += now ? 2 : 1;
+	journal_append(s->journal, r, NULL, NULL);
+	supervisor_event(s, EVENT_STOP_ASKED);
+}
+
+static void
+on_message(const char *type, const cJSON *m, void *arg)
+{
+	struct control_client *c = arg;
+	int sig;
+
+	if (strcmp(type, "attach") == 0) {
+		c->attached = true;
+		c->json = json_bool(m, "json", false);
+	} else if (strcmp(type, "signal") == 0) {
+		sig = (int)json_int(m, "signal", 0);
+		if (sig == SIGTERM || sig == SIGINT || sig == SIGUSR1)
+			stop_asked(c->s, sig, "signal", false);
+	} else if (strcmp(type, "stop") == 0) {
+		c->attached = true;
+		stop_asked(c->s, SIGTERM, "holdfast stop",
+		    json_bool(m, "now", false));
+	} else {
+		log_warn("unknown request '%s'", type);
+	}
+}
+
+static void
+on_close(const struct err *why, void *arg)
+{
+	(void)why;
+	client_free(arg);
+}
+
+static void
+on_connection(int fd, uint32_t events, void *arg)
+{
+	struct supervisor *s = arg;
+	struct control_client *c;
+	struct err err = {0};
+	int conn;
+
+	(void)events;
+	conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (conn == -1)
+		return;
+	if (wire_peer_uid(conn) != geteuid() ||
+	    (c = calloc(1, sizeof(*c))) == NULL) {
+		close(conn);
+		return;
+	}
+	c->s = s;
+	if (wire_new(s->loop, conn, on_message, on_close, c, &c->wire,
+	    &err) == -1) {
+		close(conn);
+		free(c);
+		return;
+	}
+	c->next = s->clients;
+	s->clients = c;
+}
+
+int
+control_init(struct supervisor *s, struct err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/control", s->spec->socket_dir);
+	if ((s->control_fd = wire_listen(path, err)) == -1)
+		return -1;
+	return loop_watch_fd(s->loop, s->control_fd, EPOLLIN, on_connection, s,
+	    NULL, err);
+}
+
+void
+control_close(struct supervisor *s)
+{
+	char path[PATH_MAX];
+
+	while (s->clients != NULL)
+		client_free(s->clients);
+	snprintf(path, sizeof(path), "%s/control", s->spec->socket_dir);
+	unlink(path);
+	close(s->control_fd);
+}
+
+void
+control_broadcast_text(struct supervisor *s, const char *text)
+{
+	struct control_client *c;
+	cJSON *m;
+
+	for (c = s->clients; c != NULL; c = c->next) {
+		if (!c->attached || c->json)
+			continue;
+		m = wire_message("say");
+		json_add_text(m, "text", text);
+		wire_send_lossy(c->wire, m, CLIENT_ROOM);
+	}
+}
+
+void
+control_broadcast_record(struct supervisor *s, const cJSON *record)
+{
+	struct control_client *c;
+	cJSON *m;
+
+	for (c = s->clients; c != NULL; c = c->next) {
+		if (!c->attached || !c->json)
+			continue;
+		m = wire_message("record");
+		cJSON_AddItemToObject(m, "record", cJSON_Duplicate(record, true));
+		wire_send_lossy(c->wire, m, CLIENT_ROOM);
+	}
+}
+
+void
+control_broadcast_tee(struct supervisor *s, const cJSON *note)
+{
+	struct control_client *c;
+
+	for (c = s->clients; c != NULL; c = c->next)
+		if (c->attached && !c->json)
+			wire_send_lossy(c->wire, cJSON_Duplicate(note, true),
+			    CLIENT_ROOM);
+}
+
+void
+control_end(struct supervisor *s, int code)
+{
+	struct control_client *c;
+	cJSON *m;
+
+	for (c = s->clients; c != NULL; c = c->next) {
+		m = wire_message("end");
+		json_add_int(m, "code", code);
+		wire_send(c->wire, m);
+		wire_flush(c->wire, 1000);
+	}
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link.c - the supervisor's connection to its agent.
+ *
+ * Connects to an agent that is already there before it starts one: a respawned
+ * supervisor and the first one go the same way.  Each event is journaled, then
+ * acknowledged; one that comes twice is recognised by its seq.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "supervisor/supervisor.h"
+
+#define CONNECT_MS		20
+#define CONNECT_LIMIT_NS	(30 * NS_PER_S)
+#define AGENT_STARTS_MAX	5
+
+extern char **environ;
+
+struct ack {
+	struct supervisor	*s;
+	int64_t			 event_seq;
+};
+
+cJSON *
+link_order(struct supervisor *s, const char *type)
+{
+	cJSON *m = wire_message(type);
+
+	json_add_int(m, "generation", s->history.generation);
+	json_add_int(m, "attempt", s->history.attempt);
+	return m;
+}
+
+void
+link_send(struct supervisor *s, cJSON *order)
+{
+	wire_send(s->agent, order);
+}
+
+static void
+on_journaled(void *arg)
+{
+	struct ack *ack = arg;
+	cJSON *m = link_order(ack->s, "ack");
+
+	json_add_int(m, "event_seq", ack->event_seq);
+	link_send(ack->s, m);
+	free(ack);
+}
+
+/* The event as a journal record: its own members, the origin beside them. */
+static cJSON *
+journal_event(struct supervisor *s, const char *type, const cJSON *event)
+{
+	static const char *const own[] = { "v", "type", "seq", "attempt",
+	    "instance", NULL };
+	cJSON *r = journal_record(type, (int)json_int(event, "attempt", 0));
+	cJSON *copy;
+	const cJSON *m;
+	struct ack *ack;
+	int i;
+
+	cJSON_ArrayForEach(m, event) {
+		for (i = 0; own[i] != NULL; i++)
+			if (strcmp(own[i], m->string) == 0)
+				break;
+		if (own[i] == NULL && cJSON_GetObjectItem(r, m->string) == NULL)
+			cJSON_AddItemToObject(r, m->string,
+			    cJSON_Duplicate(m, true));
+	}
+	json_add_text(r, "instance", json_str(event, "instance", ""));
+	json_add_int(r, "event_seq", json_int(event, "seq", 0));
+	copy = cJSON_Duplicate(r, true);
+	if ((ack = calloc(1, sizeof(*ack))) != NULL) {
+		ack->s = s;
+		ack->event_seq = json_int(event, "seq", 0);
+	}
+	journal_append(s->journal, r, ack ? on_journaled : NULL, ack);
+	return copy;
+}
+
+static void
+take_started(struct supervisor *s, const cJSON *event)
+{
+	const cJSON *pids = cJSON_GetObjectItem(event, "pids"), *pid;
+	int i = 0;
+
+	cJSON_ArrayForEach(pid, pids)
+		if (i < s->count && cJSON_IsNumber(pid))
+			s->pids[i++] = (pid_t)pid->valuedouble;
+	s->port = (int)json_int(event, "port", 0);
+	supervisor_event(s, EVENT_STARTED);
+}
+
+static void
+take_failed(struct supervisor *s, const cJSON *event)
+{
+	if (s->history.sign.kind == SIGN_NONE) {
+		s->history.sign.kind = SIGN_START;
+		snprintf(s->history.sign.text, sizeof(s->history.sign.text),
+		    "%s", json_str(event, "text", "cannot start"));
+	}
+	supervisor_event(s, EVENT_START_FAILED);
+}
+
+static void
+take_stuck(struct supervisor *s, const cJSON *event)
+{
+	const cJSON *p;
+
+	cJSON_ArrayForEach(p, cJSON_GetObjectItem(event, "processes"))
+		supervisor_say(s, "pid %d (%s) does not die: state %s, waits in "
+		    "%s", (int)json_int(p, "pid", 0), json_str(p, "comm", "?"),
+		    json_str(p, "state", "?"), json_str(p, "wchan", "?"));
+}
+
+static void
+take_event(struct supervisor *s, const char *type, const cJSON *event)
+{
+	static const char *const types[][2] = { { "started", "ranks" },
+	    { "failed", "start_failed" }, { "exit", "exit" },
+	    { "stuck", "stuck" }, { "gone", "gone" }, { NULL, NULL } };
+	int attempt = (int)json_int(event, "attempt", 0), i;
+	int64_t seq = json_int(event, "seq", 0);
+	bool known = strcmp(json_str(event, "instance", ""),
+	    s->history.instance) == 0 && seq <= s->history.event_seq;
+	cJSON *record, *m;
+
+	for (i = 0; types[i][0] != NULL; i++)
+		if (strcmp(types[i][0], type) == 0)
+			break;
+	if (types[i][0] == NULL) {
+		log_warn("unknown event '%s'", type);
+		return;
+	}
+	/* Already journaled, or of an attempt that is not open: nothing of an
+	 * old attempt may touch a new one. */
+	if (known || attempt != s->history.attempt ||
+	    s->history.phase == ATTEMPT_NONE ||
+	    s->history.phase == ATTEMPT_GONE ||
+	    s->history.phase == ATTEMPT_DECIDED) {
+		m = link_order(s, "ack");
+		json_add_int(m, "event_seq", seq);
+		link_send(s, m);
+		return;
+	}
+	record = journal_event(s, types[i][1], event);
+	if (strcmp(type, "started") == 0)
+		take_started(s, event);
+	else if (strcmp(type, "failed") == 0)
+		take_failed(s, event);
+	else if (strcmp(type, "exit") == 0)
+		monitor_exit(s, record);
+	else if (strcmp(type, "stuck") == 0)
+		take_stuck(s, event);
+	else
+		supervisor_event(s, EVENT_GONE);
+	cJSON_Delete(record);
+}
+
+static bool
+attempt_is_open(const struct supervisor *s)
+{
+	enum attempt_phase p = s->history.phase;
+
+	return p == ATTEMPT_ORDERED || p == ATTEMPT_RUNNING ||
+	    p == ATTEMPT_ENDING;
+}
+
+static void
+take_hello(struct supervisor *s, const cJSON *hello)
+{
+	const char *phase = json_str(hello, "phase", "idle");
+	int attempt = (int)json_int(hello, "attempt", 0), i = 0;
+	const cJSON *pid;
+	cJSON *m, *r;
+
+	snprintf(s->node, sizeof(s->node), "%s", json_str(hello, "node", "?"));
+	s->agent_pid = (pid_t)json_int(hello, "pid", 0);
+	s->starting_agent = false;
+	r = journal_record("agent", 0);
+	json_add_text(r, "node", s->node);
+	json_add_int(r, "pid", s->agent_pid);
+	json_add_text(r, "phase", phase);
+	json_add_int(r, "swept", json_int(hello, "swept", 0));
+	journal_append(s->journal, r, NULL, NULL);
+	if (json_int(hello, "leftovers", 0) != 0) {
+		supervisor_say(s, "%d processes of an earlier attempt on node %s "
+		    "do not die; nothing is started beside them",
+		    (int)json_int(hello, "leftovers", 0), s->node);
+		supervisor_event(s, EVENT_AGENT_FAILED);
+		return;
+	}
+	if (json_int(hello, "unreadable", 0) > 0)
+		supervisor_say(s, "the environment of %d processes of this user "
+		    "cannot be read; whether they belong to the run is unknown",
+		    (int)json_int(hello, "unreadable", 0));
+	m = link_order(s, "take");
+	if (!attempt_is_open(s)) {
+		link_send(s, m);
+		supervisor_event(s, s->history.phase == ATTEMPT_GONE &&
+		    s->state == STATE_CONNECTING ? EVENT_RESUME_EXAMINATION :
+		    EVENT_AGENT_IDLE);
+		return;
+	}
+	if (strcmp(phase, "idle") == 0 || attempt != s->history.attempt) {
+		link_send(s, m);
+		/* The attempt was lost while nobody looked. */
+		if (s->state == STATE_CONNECTING)
+			s->state = STATE_LOST;
+		supervisor_event(s, EVENT_AGENT_IDLE);
+		return;
+	}
+	cJSON_ArrayForEach(pid, cJSON_GetObjectItem(hello, "pids"))
+		if (i < s->count)
+			s->pids[i++] = (pid_t)pid->valuedouble;
+	supervisor_event(s, EVENT_AGENT_HAS_ATTEMPT);
+	link_send(s, m);
+}
+
+static void
+on_message(const char *type, const cJSON *m, void *arg)
+{
+	struct supervisor *s = arg;
+
+	if (strcmp(type, "hello") == 0)
+		take_hello(s, m);
+	else if (strcmp(type, "progress") == 0)
+		monitor_progress(s, m);
+	else if (strcmp(type, "tee") == 0)
+		control_broadcast_tee(s, m);
+	else
+		take_event(s, type, m);
+}
+
+static void
+on_lost(const struct err *why, void *arg)
+{
+	struct supervisor *s = arg;
+
+	log_warn("the agent is gone: %s", why->text);
+	wire_free(s->agent);
+	s->agent = NULL;
+	supervisor_event(s, EVENT_AGENT_LOST);
+}
+
+/* Its log is the only place an agent without supervisor can speak to. */
+static int
+open_agent_log(struct supervisor *s, struct err *err)
+{
+	char dir[PATH_MAX], path[PATH_MAX];
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%s/agents", s->spec->dir);
+	if (file_mkdirs(dir, 0700, err) == -1)
+		return -1;
+	snprintf(path, sizeof(path), "%.4000s/agent.log", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	return fd == -1 ? err_errno(err, "cannot open %s", path) : fd;
+}
+
+static int
+start_agent(struct supervisor *s, struct err *err)
+{
+	char *const argv[] = { (char *)(uintptr_t)"holdfast",
+	    (char *)(uintptr_t)"agent", s->spec->dir, NULL };
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	pid_t pid;
+	int rc, log_fd;
+
+	if (s->agent_starts++ >= AGENT_STARTS_MAX)
+		return err_set(err, ERR_LIMIT, "the agent ended %d times",
+		    AGENT_STARTS_MAX);
+	if ((log_fd = open_agent_log(s, err)) == -1)
+		return -1;
+	posix_spawn_file_actions_init(&fa);
+	posix_spawnattr_init(&attr);
+	sigemptyset(&none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+	    POSIX_SPAWN_SETSID);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawn_file_actions_addopen(&fa, STDIN_FILENO, "/dev/null",
+	    O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&fa, log_fd, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&fa, log_fd, STDERR_FILENO);
+	rc = posix_spawn(&pid, CHILD_SELF, &fa, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&attr);
+	close(log_fd);
+	if (rc == 0) {
+		s->agent_child = pid;
+		return 0;
+	}
+	errno = rc;
+	return err_errno(err, "cannot start the agent");
+}
+
+static void
+give_up(struct supervisor *s, const struct err *err)
+{
+	supervisor_say(s, "no agent on this node: %s (see %s/agents/agent.log)",
+	    err->text, s->spec->dir);
+	supervisor_event(s, EVENT_AGENT_FAILED);
+}
+
+static void
+on_connect_timer(void *arg)
+{
+	struct supervisor *s = arg;
+	struct err err = {0};
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/agent", s->spec->socket_dir);
+	if ((fd = wire_connect(path, &err)) != -1) {
+		if (wire_new(s->loop, fd, on_message, on_lost, s, &s->agent,
+		    &err) == 0)
+			return;
+		close(fd);
+	}
+	/* One that ended before it listened is tried again, a few times. */
+	if (s->agent_child > 0 &&
+	    waitpid(s->agent_child, NULL, WNOHANG) == s->agent_child) {
+		s->agent_child = 0;
+		s->starting_agent = false;
+	}
+	if (!s->starting_agent) {
+		s->starting_agent = true;
+		if (start_agent(s, &err) == -1) {
+			give_up(s, &err);
+			return;
+		}
+	}
+	if (clock_mono_ns(&clock_system) > s->connect_until_ns) {
+		give_up(s, &err);
+		return;
+	}
+	loop_timer_set(s->connect_timer, CONNECT_MS);
+}
+
+int
+link_init(struct supervisor *s, struct err *err)
+{
+	return loop_timer_new(s->loop, on_connect_timer, s, &s->connect_timer,
+	    err);
+}
+
+void
+link_connect(struct supervisor *s)
+{
+	s->connect_until_ns = clock_mono_ns(&clock_system) + CONNECT_LIMIT_NS;
+	s->starting_agent = false;
+	loop_timer_set(s->connect_timer, 0);
+}
+
+void
+link_close(struct supervisor *s)
+{
+	if (s->agent == NULL)
+		return;
+	link_send(s, link_order(s, "quit"));
+	wire_flush(s->agent, 1000);
+	wire_free(s->agent);
+	s->agent = NULL;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * monitor.c - turns what the agent reports into signs of trouble.
+ *
+ * Decides whether an exit is a failure, whether the loss is still a number, and
+ * whether the first step after a restart follows the chosen checkpoint.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "supervisor/supervisor.h"
+
+void
+monitor_reset(struct supervisor *s)
+{
+	s->progress = (struct latest_progress){ .first_step = JSON_UNKNOWN,
+	    .step = JSON_UNKNOWN, .interval = s->progress.interval };
+	s->resume_checked = false;
+}
+
+void
+monitor_exit(struct supervisor *s, const cJSON *record)
+{
+	bool well = strcmp(json_str(record, "kind", ""), "exited") == 0 &&
+	    json_int(record, "status", 1) == 0;
+	int64_t rank = json_int(record, "rank", -1);
+
+	if (rank >= 0 && rank < s->count)
+		s->pids[rank] = 0;
+	if (!well)
+		supervisor_event(s, EVENT_RANK_FAILED);
+	else if (s->history.exits_ok >= s->count)
+		supervisor_event(s, EVENT_ALL_ENDED_WELL);
+	else
+		supervisor_event(s, EVENT_RANK_ENDED_WELL);
+}
+
+static void
+raise_sign(struct supervisor *s, enum sign_kind kind, int rank,
+    const char *text)
+{
+	struct sign *sign = &s->history.sign;
+
+	if (s->state != STATE_TRAINING || sign->kind != SIGN_NONE)
+		return;
+	sign->kind = kind;
+	sign->rank = rank;
+	snprintf(sign->text, sizeof(sign->text), "%s", text);
+	supervisor_event(s, EVENT_SIGN);
+}
+
+/* A trainer prints either the number of the step it has done or of the one it
+ * does, and perhaps only every so many: the first one may be anything from the
+ * checkpoint's step to one interval after it. */
+static void
+check_resume(struct supervisor *s, int rank)
+{
+	const struct selection *sel = &s->selection;
+	int64_t first = s->progress.first_step;
+	int64_t interval = s->progress.interval;
+	char text[INCIDENT_TEXT_MAX];
+
+	s->resume_checked = true;
+	if (sel->result != SELECTION_FOUND || sel->step == JSON_UNKNOWN)
+		return;
+	if (interval == JSON_UNKNOWN || interval < 1)
+		interval = INT64_MAX / 2 - sel->step;
+	if (first >= sel->step && first <= sel->step + interval)
+		return;
+	snprintf(text, sizeof(text), "the first step was %lld, but the checkpoint "
+	    "chosen is of step %lld: the trainer did not resume from %.300s",
+	    (long long)first, (long long)sel->step, sel->path);
+	raise_sign(s, SIGN_RESUME_MISMATCH, rank, text);
+}
+
+static void
+take_step(struct supervisor *s, int64_t step, int rank)
+{
+	struct latest_progress *p = &s->progress;
+
+	if (p->step == JSON_UNKNOWN || step > p->step)
+		p->step = step;
+	if (p->first_step == JSON_UNKNOWN)
+		p->first_step = step;
+	if (!s->resume_checked)
+		check_resume(s, rank);
+}
+
+void
+monitor_progress(struct supervisor *s, const cJSON *note)
+{
+	struct latest_progress *p = &s->progress;
+	int rank = (int)json_int(note, "rank", -1);
+	int64_t step = json_int(note, "step", JSON_UNKNOWN);
+	char text[INCIDENT_TEXT_MAX];
+
+	if ((int)json_int(note, "attempt", 0) != s->history.attempt)
+		return;
+	p->wall_ns = clock_wall_ns(&clock_system);
+	if (json_int(note, "interval", JSON_UNKNOWN) != JSON_UNKNOWN)
+		p->interval = json_int(note, "interval", 1);
+	p->has_step_ms = cJSON_GetObjectItem(note, "step_ms") != NULL;
+	p->step_ms = json_num(note, "step_ms", 0);
+	if (step != JSON_UNKNOWN)
+		take_step(s, step, rank);
+	if (json_bool(note, "not_finite", false)) {
+		snprintf(text, sizeof(text), "the loss is not finite at step %lld",
+		    (long long)(step != JSON_UNKNOWN ? step : -1));
+		raise_sign(s, SIGN_LOSS, rank, text);
+	} else if (cJSON_GetObjectItem(note, "loss") != NULL) {
+		p->has_loss = true;
+		p->loss = json_num(note, "loss", 0);
+	}
+	status_changed(s);
+}

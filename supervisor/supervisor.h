@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * supervisor.h - what the files of the supervisor share.
+ *
+ * supervisor.c   life and end, events into recovery.c, actions carried out
+ * link.c         the connection to the agent: connect, start, orders, events
+ * launch.c       the start order: command, environment, placeholders
+ * monitor.c      signs: exits, losses, first step after a restart
+ * examine.c      diagnose and checkpoint selection, as children
+ * control.c      the control socket: run parents, holdfast stop
+ * status.c       status.json and the lines and cards people read
+ * recovery.c, restart.c, history.c decide; they do no I/O
+ */
+#ifndef HOLDFAST_SUPERVISOR_SUPERVISOR_H
+#define HOLDFAST_SUPERVISOR_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/child.h"
+#include "common/loop.h"
+#include "common/writer.h"
+#include "supervisor/history.h"
+#include "supervisor/incident.h"
+#include "supervisor/journal.h"
+#include "supervisor/recovery.h"
+#include "supervisor/run_spec.h"
+#include "supervisor/wire.h"
+
+/* After the first failure the other ranks get this long to say what they saw,
+ * before they are told to end. */
+#define SUPERVISOR_SETTLE_MS	250
+
+struct control_client;
+
+/* The newest progress of the open attempt, as the agent reports it. */
+struct latest_progress {
+	int64_t	first_step;	/* of this attempt, JSON_UNKNOWN before */
+	int64_t	step;
+	int64_t	interval;	/* between two reported steps, unknown before */
+	double	loss;
+	bool	has_loss;
+	double	step_ms;
+	bool	has_step_ms;
+	int64_t	wall_ns;
+};
+
+struct supervisor {
+	struct loop		*loop;
+	struct writer		*writer;
+	struct run_spec		*spec;
+	struct journal		*journal;
+	struct history		 history;
+	enum recovery_state	 state;
+	bool			 adopted;	/* found a run already going */
+	int			 exit_code;
+
+	/* the open attempt */
+	int			 count;		/* main processes */
+	pid_t			*pids;
+	int			 port;
+	char			 node[80];
+	int64_t			 launched_ns;	/* monotonic */
+	struct latest_progress	 progress;
+	bool			 resume_checked;
+	struct selection	 selection;	/* to start from next */
+	struct incident		 incident;
+	int64_t			 lost_ms;	/* time lost to failures so far */
+	int64_t			 failed_ns;	/* monotonic, of the last failure */
+
+	/* link.c */
+	struct wire		*agent;
+	pid_t			 agent_pid;	/* of the connected one */
+	pid_t			 agent_child;	/* started here, not reaped yet */
+	int			 agent_starts;
+	bool			 starting_agent;
+	int64_t			 connect_until_ns;
+	struct loop_timer	*connect_timer;
+
+	/* examine.c */
+	struct child		*diagnose_child, *checkpoint_child;
+	bool			 examining;	/* both answers, then decide */
+
+	/* control.c */
+	int			 control_fd;
+	struct control_client	*clients;
+
+	struct loop_timer	*settle, *exits, *delay, *lease, *status_timer;
+	int			 stops;		/* times asked */
+	int			 stop_signal;
+	enum recovery_state	 status_state;	/* last one written */
+	cJSON			*start_order;	/* waits for its record */
+};
+
+/* supervisor.c: one event through the table. */
+void	supervisor_event(struct supervisor *, enum recovery_event);
+/* Something that cannot go on: an end with this text. */
+void	supervisor_say(struct supervisor *, const char *fmt, ...)
+	    __attribute__((format(printf, 2, 3)));
+
+/* link.c */
+int	link_init(struct supervisor *, struct err *err);
+void	link_connect(struct supervisor *);
+void	link_close(struct supervisor *);
+/* An order with generation and attempt filled in. */
+cJSON	*link_order(struct supervisor *, const char *type);
+void	link_send(struct supervisor *, cJSON *order);
+
+/* launch.c */
+cJSON	*launch_order(struct supervisor *, int attempt, struct err *err);
+
+/* monitor.c */
+void	monitor_exit(struct supervisor *, const cJSON *record);
+void	monitor_progress(struct supervisor *, const cJSON *note);
+void	monitor_reset(struct supervisor *);
+
+/* examine.c */
+void	examine_select(struct supervisor *, int64_t before_step);
+void	examine_incident(struct supervisor *);
+void	examine_cancel(struct supervisor *);
+
+/* control.c */
+int	control_init(struct supervisor *, struct err *err);
+void	control_close(struct supervisor *);
+void	control_broadcast_text(struct supervisor *, const char *line);
+void	control_broadcast_record(struct supervisor *, const cJSON *record);
+void	control_broadcast_tee(struct supervisor *, const cJSON *note);
+void	control_end(struct supervisor *, int code);
+
+/* status.c */
+void	status_changed(struct supervisor *);
+void	status_write(struct supervisor *);
+
+/* card.c: the incident as a boxed card, to be freed by the caller. */
+char	*card_format(const struct incident *, const struct supervisor *);
+
+#endif
