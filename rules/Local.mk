@@ -4,7 +4,6 @@ RULES_YAML = \
 	%D%/c10d.yaml \
 	%D%/cuda.yaml \
 	%D%/frameworks.yaml \
-	%D%/holdfast.yaml \
 	%D%/kernel-gpu.yaml \
 	%D%/kernel-host.yaml \
 	%D%/launchers.yaml \
