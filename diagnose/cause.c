@@ -235,6 +235,25 @@ add_unknown_exception(struct case_file *c, const struct event *mark,
 	return add_event(c, &e, r, err);
 }
 
+/* torchelastic's table names the rank that failed first on its node:
+ * "  rank      : 3 (local_rank: 3)" below "Root Cause (first observed failure):". */
+static void
+read_table(struct case_file *c, const struct event *mark)
+{
+	const struct stream *s = &c->feed->streams[mark->stream];
+	const char *p = s->data + mark->start, *end = s->data + s->len, *at;
+	size_t n = (size_t)(end - p) < 1500 ? (size_t)(end - p) : 1500;
+	int rank = 0;
+
+	at = memmem(p, n, "rank      : ", 12);
+	if (at == NULL || c->table_rank >= 0)
+		return;
+	for (at += 12; at < end && *at >= '0' && *at <= '9' && rank < 10000000;
+	    at++)
+		rank = rank * 10 + (*at - '0');
+	c->table_rank = rank;
+}
+
 static int
 read_stream(struct case_file *c, uint32_t stream, struct err *err)
 {
@@ -255,6 +274,8 @@ read_stream(struct case_file *c, uint32_t stream, struct err *err)
 	for (i = from; i < to; i++) {
 		struct event *e = &c->events.list[i];
 
+		if (strcmp(e->rule->def.id, "elastic-root") == 0)
+			read_table(c, e);
 		if (strcmp(e->rule->def.id, "traceback") == 0) {
 			if (add_unknown_exception(c, e, from, to, err) == -1)
 				return -1;
@@ -270,32 +291,61 @@ read_stream(struct case_file *c, uint32_t stream, struct err *err)
 	return 0;
 }
 
-/* The end of the rank that ended first is a candidate of its own, the weakest
- * of its kind: what its log says is better. */
+static const char *
+reason_of_signal(int signal)
+{
+	switch (signal) {
+	case SIGKILL:
+		return "process_killed";
+	case SIGSEGV: case SIGBUS: case SIGABRT: case SIGILL: case SIGFPE:
+		return "native_crash";
+	case SIGTERM: case SIGINT: case SIGHUP:
+		return "job_cancelled";
+	default:
+		return "unknown";
+	}
+}
+
+/* True when the log of a rank has something to say about its end. */
+static bool
+rank_speaks(const struct case_file *c, int rank)
+{
+	size_t i;
+
+	for (i = 0; i < c->count; i++)
+		if (c->causes[i].event.rank == rank && !c->causes[i].late)
+			return true;
+	return false;
+}
+
+/* The rank that ended first is the best clue.  If its log does not say why, its
+ * end is the candidate, and what ranks that ended later say is aftermath,
+ * hardware records aside. */
 static int
 add_exit(struct case_file *c, struct err *err)
 {
 	const struct exit_record *r = exits_first(&c->exits);
-	const char *name = "unknown";
 	const struct reason *reason;
 	struct cause *p;
+	size_t i;
+	bool speaks;
 
 	if (r == NULL)
 		return 0;
-	if (r->how == EXIT_HOW_SIGNAL)
-		name = r->code == SIGKILL ? "process_killed" :
-		    r->code == SIGSEGV || r->code == SIGBUS || r->code == SIGABRT ||
-		    r->code == SIGILL || r->code == SIGFPE ? "native_crash" :
-		    r->code == SIGTERM || r->code == SIGINT || r->code == SIGHUP ?
-		    "job_cancelled" : "unknown";
-	if ((reason = rule_set_reason(c->set, name)) == NULL)
+	reason = rule_set_reason(c->set, r->how == EXIT_HOW_SIGNAL ?
+	    reason_of_signal(r->code) : "unknown");
+	if (reason == NULL)
 		return 0;
+	speaks = rank_speaks(c, r->rank);
+	for (i = 0; !speaks && i < c->count; i++)
+		if (c->causes[i].order != INT_MAX && c->causes[i].order > 0 &&
+		    c->causes[i].rank_class > CLASS_RECORD)
+			c->causes[i].late = true;
 	if ((p = add_cause(c, err)) == NULL)
 		return -1;
 	p->exit = true;
 	p->reason = reason;
-	p->rank_class = r->how == EXIT_HOW_SIGNAL && r->code != SIGKILL ?
-	    CLASS_SYMPTOM - 1 : CLASS_SYMPTOM + 9;
+	p->rank_class = speaks ? CLASS_SYMPTOM + 10 : CLASS_SYMPTOM - 1;
 	p->order = 0;
 	p->event = (struct event){ .rule = &rule_exception, .stream = r->stream,
 	    .start = r->start, .len = (uint32_t)r->len, .text = r->start,
@@ -313,6 +363,7 @@ case_read(struct case_file *c, struct rule_set *set, const struct feed *feed,
 
 	c->set = set;
 	c->feed = feed;
+	c->table_rank = -1;
 	c->facts = calloc(feed->count + 1, sizeof(*c->facts));
 	if (c->facts == NULL)
 		return err_memory(err);

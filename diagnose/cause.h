@@ -41,6 +41,7 @@ struct case_file {
 	struct cause	*causes;
 	size_t		 count, cap;
 	bool		 unknown_exception;
+	int		 table_rank;	/* first to fail by torchelastic, -1 */
 };
 
 /* Reads all streams; fills a zeroed case. */
@@ -48,6 +49,8 @@ int	case_read(struct case_file *, struct rule_set *, const struct feed *,
 	    struct err *err);
 void	case_fini(struct case_file *);
 
+/* Records of hardware, nodes and schedulers have at most this class. */
+#define CLASS_RECORD	3
 /* The class of symptoms: only chosen when nothing stronger is there. */
 #define CLASS_SYMPTOM	20
 

@@ -47,9 +47,21 @@ compare_order(const struct cause *a, const struct cause *b)
 	return a->event.stream < b->event.stream ? -1 : 1;
 }
 
-static bool
-better(const struct cause *a, const struct cause *b)
+/* The rank torchelastic saw fail first, among ranks that are told apart. */
+static int
+compare_table(const struct cause *a, const struct cause *b, int rank)
 {
+	if (rank < 0 || a->event.rank < 0 || b->event.rank < 0 ||
+	    a->event.rank == b->event.rank)
+		return 0;
+	return (a->event.rank == rank) - (b->event.rank == rank);
+}
+
+static bool
+better(const struct cause *a, const struct cause *b, int table_rank)
+{
+	int d;
+
 	if (a->echo != b->echo)
 		return b->echo;
 	if ((a->rank_class >= CLASS_SYMPTOM) != (b->rank_class >= CLASS_SYMPTOM))
@@ -58,6 +70,8 @@ better(const struct cause *a, const struct cause *b)
 		return b->late;
 	if (a->rank_class != b->rank_class)
 		return a->rank_class < b->rank_class;
+	if ((d = compare_table(a, b, table_rank)) != 0)
+		return d > 0;
 	return compare_order(a, b) < 0;
 }
 
@@ -142,12 +156,12 @@ is_external(const struct cause *a)
  * before.  What a scheduler says outright also stands against an earlier line
  * that may be an echo: ranks die before the scheduler's line is written. */
 static bool
-external_wins(const struct cause *x, const struct cause *w)
+external_wins(const struct cause *x, const struct cause *w, int table_rank)
 {
 	if (w == NULL || w->echo != x->echo)
 		return w == NULL || w->echo;
 	if (w->rank_class >= CLASS_SYMPTOM || w->late)
-		return x->rank_class < CLASS_SYMPTOM || better(x, w);
+		return x->rank_class < CLASS_SYMPTOM || better(x, w, table_rank);
 	if (x->rank_class >= CLASS_SYMPTOM)
 		return false;
 	if (compare_order(x, w) < 0)
@@ -166,10 +180,10 @@ choose(const struct case_file *c)
 		const struct cause *a = &c->causes[i];
 		const struct cause **best = is_external(a) ? &x : &w;
 
-		if (*best == NULL || better(a, *best))
+		if (*best == NULL || better(a, *best, c->table_rank))
 			*best = a;
 	}
-	return x != NULL && external_wins(x, w) ? x : w;
+	return x != NULL && external_wins(x, w, c->table_rank) ? x : w;
 }
 
 static char *
@@ -195,6 +209,10 @@ line_number(const struct stream *s, size_t offset)
 {
 	const char *p = s->data, *end = s->data + offset;
 	int64_t n = 1;
+
+	/* Its text was decoded out of one line. */
+	if (s->kind == STREAM_ERROR)
+		return 1;
 
 	while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
 		n++;
@@ -421,8 +439,9 @@ fill_verdict(struct verdict *v, const struct case_file *c,
 		return;
 	}
 	d = &w->event.rule->def;
-	v->status = w->rank_class >= CLASS_SYMPTOM ? VERDICT_SYMPTOM_ONLY :
-	    VERDICT_DIAGNOSED;
+	v->status = w->rank_class >= CLASS_SYMPTOM ||
+	    strcmp(w->reason->name, "process_killed") == 0 ?
+	    VERDICT_SYMPTOM_ONLY : VERDICT_DIAGNOSED;
 	if (strcmp(w->reason->name, "unknown") == 0)
 		v->status = VERDICT_UNDETERMINED;
 	set_reason(v, w->reason, NULL, NULL);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/json.h"
 #include "diagnose/feed.h"
 
 #define READ_MAX	(32u << 20)	/* larger files are mapped */
@@ -203,6 +204,37 @@ read_all(int fd, struct stream *s, size_t size, const char *path,
 	return 0;
 }
 
+/* error.json of torchelastic: {"message": {"message": "...", "extraInfo":
+ * {"py_callstack": "..."}}}.  Its traceback and message become the text of the
+ * stream; what is no such object stays as it is. */
+static void
+decode_error(struct stream *s)
+{
+	cJSON *o = NULL;
+	const cJSON *m, *extra;
+	struct buf text = {0};
+	const char *stack;
+
+	if (json_parse(s->data, s->len, &o, NULL) == -1)
+		return;
+	m = cJSON_GetObjectItemCaseSensitive(o, "message");
+	extra = cJSON_GetObjectItemCaseSensitive(m, "extraInfo");
+	stack = json_str(extra, "py_callstack", NULL);
+	if (stack != NULL)
+		buf_printf(&text, "%s\n", stack);
+	/* The stack ends with the message already, unless it is missing. */
+	else if (cJSON_IsObject(m) || cJSON_IsString(m))
+		buf_printf(&text, "%s\n", cJSON_IsString(m) ? m->valuestring :
+		    json_str(m, "message", ""));
+	if (text.len > 0) {
+		free((void *)(uintptr_t)s->data);
+		s->len = text.len;
+		s->data = buf_steal(&text);
+	}
+	buf_fini(&text);
+	cJSON_Delete(o);
+}
+
 static int
 load(int fd, struct stream *s, const char *path, struct err *err)
 {
@@ -263,6 +295,8 @@ add_file(struct feed *f, const char *path, const char *name, struct err *err)
 		f->count--;
 		goto out;
 	}
+	if (s->kind == STREAM_ERROR && !s->mapped)
+		decode_error(s);
 	rc = 0;
 out:
 	if (!in && fd != -1)
