@@ -22,6 +22,7 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "diagnose/rule_load.h"
 #include "supervisor/agent.h"
 #include "supervisor/verbs.h"
 
@@ -265,7 +266,7 @@ on_sweep(void *arg)
 	struct agent *a = arg;
 	struct err err = {0};
 
-	a->leftovers = sweep_pass(a->spec->run_id, &a->swept, &a->unreadable);
+	a->leftovers = sweep_pass(a->spec, &a->swept, &a->unreadable);
 	if (a->leftovers != 0 &&
 	    clock_mono_ns(&clock_system) < a->sweep_end_ns) {
 		loop_timer_set(a->sweep_timer, SWEEP_MS);
@@ -309,6 +310,27 @@ agent_name(struct agent *a)
 		snprintf(a->node, sizeof(a->node), "localhost");
 }
 
+static void
+on_rule_problem(const char *text, void *arg)
+{
+	(void)arg;
+	log_warn("%s", text);
+}
+
+/* Site rules were checked at the start of the run; whatever is wrong with them
+ * now costs the live signs, not the attempt. */
+static int
+load_rules(struct agent *a, struct err *err)
+{
+	int problems = 0;
+
+	if (a->spec->options.rules != NULL &&
+	    rule_load(a->spec->options.rules, on_rule_problem, NULL, &a->rules,
+	    &problems, err) == 0)
+		return 0;
+	return rule_load(NULL, on_rule_problem, NULL, &a->rules, &problems, err);
+}
+
 static int
 agent_init(struct agent *a, const char *dir, struct err *err)
 {
@@ -319,7 +341,8 @@ agent_init(struct agent *a, const char *dir, struct err *err)
 	a->listen_fd = -1;
 	agent_name(a);
 	if (run_spec_load(dir, &a->spec, NULL, err) == -1 ||
-	    run_spec_make_socket_dir(a->spec, err) == -1)
+	    run_spec_make_socket_dir(a->spec, err) == -1 ||
+	    load_rules(a, err) == -1)
 		return -1;
 	snprintf(path, sizeof(path), "%s/spool", a->spec->socket_dir);
 	if (spool_open(path, &a->spool, err) == -1 ||
@@ -334,6 +357,23 @@ agent_init(struct agent *a, const char *dir, struct err *err)
 	loop_timer_set(a->sweep_timer, 0);
 	idle_check(a);
 	return 0;
+}
+
+/* Leaves nothing behind when all was acknowledged; rmdir fails, and should, when
+ * something still waits there. */
+static void
+clean_socket_dir(struct agent *a)
+{
+	bool empty = spool_is_empty(a->spool);
+	char path[PATH_MAX];
+
+	spool_free(a->spool);
+	snprintf(path, sizeof(path), "%s/agent", a->spec->socket_dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/spool", a->spec->socket_dir);
+	if (empty)
+		unlink(path);
+	rmdir(a->spec->socket_dir);
 }
 
 static int
@@ -362,7 +402,8 @@ agent_run(const struct verb *v, int argc, char **argv)
 	attempt_free(a.attempt);
 	if (!writer_free(a.writer, 2000))
 		log_warn("the file system hangs, some output was not written");
-	spool_free(a.spool);
+	clean_socket_dir(&a);
+	rule_set_free(a.rules);
 	run_spec_free(a.spec);
 	return rc;
 }

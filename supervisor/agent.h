@@ -38,12 +38,14 @@
 
 struct attempt;
 struct output;
+struct rule_set;
 
 struct agent {
 	struct loop		*loop;
 	struct writer		*writer;
 	struct run_spec		*spec;
 	struct spool		*spool;
+	struct rule_set		*rules;		/* for the live scan */
 	int			 listen_fd;
 	struct wire		*supervisor;	/* the one obeyed, or NULL */
 	int64_t			 generation;
@@ -85,8 +87,10 @@ int	output_new(struct agent *, struct attempt *, int number, int rank,
 void	output_free(struct output *);
 bool	output_ended(const struct output *);
 
-/* agent_sweep.c: kills processes whose environment has this run id; returns how many
- * are still there. */
-int	sweep_pass(const char *run_id, int *killed, int *unreadable);
+/* agent_sweep.c: one pass of KILL over processes whose environment has this run
+ * id.  Returns how many are still there, -1 when /proc cannot be read.  A process
+ * of this user that is younger than the run and hides its environment is
+ * counted in *unreadable. */
+int	sweep_pass(const struct run_spec *, int *killed, int *unreadable);
 
 #endif

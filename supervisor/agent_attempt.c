@@ -296,7 +296,7 @@ on_sweep(void *arg)
 	cJSON *report;
 	int i, left;
 
-	left = sweep_pass(at->agent->spec->run_id, &at->killed,
+	left = sweep_pass(at->agent->spec, &at->killed,
 	    &at->unreadable);
 	if (left != 0) {
 		loop_timer_set(at->sweep, SWEEP_MS);

@@ -27,14 +27,14 @@ is_mine(pid_t pid)
 }
 
 int
-sweep_pass(const char *run_id, int *killed, int *unreadable)
+sweep_pass(const struct run_spec *spec, int *killed, int *unreadable)
 {
 	struct proc_stat *list;
 	char setting[128];
 	int alive = 0;
 	size_t n, i;
 
-	snprintf(setting, sizeof(setting), "HOLDFAST_RUN_ID=%s", run_id);
+	snprintf(setting, sizeof(setting), "HOLDFAST_RUN_ID=%s", spec->run_id);
 	*unreadable = 0;
 	if (proc_list(&list, &n) == -1)
 		return -1;
@@ -49,7 +49,9 @@ sweep_pass(const char *run_id, int *killed, int *unreadable)
 				(*killed)++;
 			break;
 		case PROC_ENV_UNREADABLE:
-			if (is_mine(list[i].pid))
+			/* What is older than the run is none of it. */
+			if (list[i].starttime >= spec->born_ticks &&
+			    is_mine(list[i].pid))
 				(*unreadable)++;
 			break;
 		case PROC_ENV_NO:

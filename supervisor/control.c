@@ -21,6 +21,7 @@
 #include "supervisor/supervisor.h"
 
 #define CLIENT_ROOM	(1u << 20)
+#define UNHEARD_MAX	16384
 
 struct control_client {
 	struct control_client	*next;
@@ -58,6 +59,21 @@ stop_asked(struct supervisor *s, int sig, const char *by, bool now)
 	supervisor_event(s, EVENT_STOP_ASKED);
 }
 
+/* The first to attach hears what was said before: a supervisor speaks while its
+ * parent still connects. */
+static void
+tell_unheard(struct control_client *c)
+{
+	cJSON *m;
+
+	if (c->s->unheard.len == 0 || c->json)
+		return;
+	m = wire_message("say");
+	json_add_text(m, "text", c->s->unheard.data);
+	wire_send(c->wire, m);
+	buf_clear(&c->s->unheard);
+}
+
 static void
 on_message(const char *type, const cJSON *m, void *arg)
 {
@@ -67,6 +83,7 @@ on_message(const char *type, const cJSON *m, void *arg)
 	if (strcmp(type, "attach") == 0) {
 		c->attached = true;
 		c->json = json_bool(m, "json", false);
+		tell_unheard(c);
 	} else if (strcmp(type, "signal") == 0) {
 		sig = (int)json_int(m, "signal", 0);
 		if (sig == SIGTERM || sig == SIGINT || sig == SIGUSR1)
@@ -143,15 +160,19 @@ void
 control_broadcast_text(struct supervisor *s, const char *text)
 {
 	struct control_client *c;
+	bool heard = false;
 	cJSON *m;
 
 	for (c = s->clients; c != NULL; c = c->next) {
+		heard = heard || c->attached;
 		if (!c->attached || c->json)
 			continue;
 		m = wire_message("say");
 		json_add_text(m, "text", text);
 		wire_send_lossy(c->wire, m, CLIENT_ROOM);
 	}
+	if (!heard && s->unheard.len < UNHEARD_MAX)
+		buf_puts(&s->unheard, text);
 }
 
 void

@@ -239,6 +239,8 @@ on_message(const char *type, const cJSON *m, void *arg)
 		take_hello(s, m);
 	else if (strcmp(type, "progress") == 0)
 		monitor_progress(s, m);
+	else if (strcmp(type, "sign") == 0)
+		monitor_sign(s, m);
 	else if (strcmp(type, "tee") == 0)
 		control_broadcast_tee(s, m);
 	else

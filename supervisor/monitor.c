@@ -88,6 +88,24 @@ take_step(struct supervisor *s, int64_t step, int rank)
 		check_resume(s, rank);
 }
 
+/* A line of a rank that a rule knows as a cause: shown and written down. */
+void
+monitor_sign(struct supervisor *s, const cJSON *note)
+{
+	cJSON *r;
+
+	if ((int)json_int(note, "attempt", 0) != s->history.attempt ||
+	    s->state != STATE_TRAINING)
+		return;
+	r = journal_record("sign", s->history.attempt);
+	json_add_text(r, "rule", json_str(note, "rule", ""));
+	json_add_text(r, "reason", json_str(note, "reason", ""));
+	json_add_int(r, "rank", json_int(note, "rank", JSON_UNKNOWN));
+	json_add_int(r, "line", json_int(note, "line", 0));
+	json_add_text(r, "text", json_str(note, "text", ""));
+	journal_append(s->journal, r, NULL, NULL);
+}
+
 void
 monitor_progress(struct supervisor *s, const cJSON *note)
 {

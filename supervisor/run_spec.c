@@ -15,6 +15,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/text.h"
+#include "supervisor/proc.h"
 #include "supervisor/run_spec.h"
 
 #define O(field) offsetof(struct run_options, field)
@@ -187,6 +188,7 @@ find_places(struct run_spec *s, struct err *err)
 	const char *state = run_spec_state_dir(s->options.state_dir);
 	const char *run_time = getenv("HOLDFAST_RUNTIME_DIR");
 	char cwd[PATH_MAX];
+	struct proc_stat self;
 	uint64_t random;
 	int rc;
 
@@ -209,6 +211,8 @@ find_places(struct run_spec *s, struct err *err)
 	else
 		rc = asprintf(&s->socket_dir, "/tmp/holdfast-%u/%016llx",
 		    (unsigned)geteuid(), (unsigned long long)random);
+	if (proc_read_stat(getpid(), &self) == 0)
+		s->born_ticks = self.starttime;
 	return rc == -1 ? err_memory(err) : 0;
 }
 
@@ -278,12 +282,16 @@ run_spec_save(const struct run_spec *s, struct err *err)
 {
 	cJSON *root = cJSON_CreateObject(), *argv;
 	char *path = run_spec_path(s, "run.json"), *text = NULL;
+	char boot_id[PROC_BOOT_ID_MAX];
 	int i, rc = -1;
 
 	json_add_text(root, "schema", "holdfast.run/1");
 	json_add_text(root, "run_id", s->run_id);
 	json_add_text(root, "socket_dir", s->socket_dir);
 	json_add_text(root, "cwd", s->cwd);
+	json_add_int(root, "born_ticks", (int64_t)s->born_ticks);
+	proc_read_boot_id(boot_id);
+	json_add_text(root, "boot_id", boot_id);
 	argv = cJSON_AddArrayToObject(root, "argv");
 	for (i = 0; i < s->argc; i++)
 		cJSON_AddItemToArray(argv, cJSON_CreateString(s->argv[i]));
@@ -336,6 +344,7 @@ spec_from_json(const cJSON *root, const char *dir, struct run_spec *s,
 	const char *sockets = json_str(root, "socket_dir", NULL);
 	const char *cwd = json_str(root, "cwd", NULL);
 	struct run_options options;
+	char boot_id[PROC_BOOT_ID_MAX];
 	char **words;
 	int n = 0, rc = -1;
 
@@ -355,6 +364,9 @@ spec_from_json(const cJSON *root, const char *dir, struct run_spec *s,
 	free(words);
 	if (rc == -1)
 		return -1;
+	proc_read_boot_id(boot_id);
+	if (strcmp(boot_id, json_str(root, "boot_id", "")) == 0)
+		s->born_ticks = (uint64_t)json_int(root, "born_ticks", 0);
 	s->run_id = strdup(id);
 	s->socket_dir = strdup(sockets);
 	s->cwd = strdup(cwd);

@@ -50,6 +50,8 @@ struct run_spec {
 	char			*cwd;
 	int			 argc;
 	char			**argv;
+	uint64_t		 born_ticks;	/* start time of the process that
+						   made the run; 0 after a reboot */
 	int64_t			 restarts_max;	/* of max_restarts */
 	int64_t			 window_ms;	/* 0: the whole campaign */
 	struct run_options	 options;	/* texts owned by `texts` */

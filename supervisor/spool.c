@@ -137,6 +137,12 @@ spool_ack(struct spool *s, int64_t seq)
 		return;		/* acknowledged events sent again do no harm */
 }
 
+bool
+spool_is_empty(const struct spool *s)
+{
+	return s->head == NULL;
+}
+
 void
 spool_each(const struct spool *s, void (*fn)(const cJSON *, void *),
     void *arg)

@@ -10,6 +10,7 @@
 #define HOLDFAST_SUPERVISOR_SPOOL_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -25,6 +26,8 @@ void	spool_free(struct spool *);
 int64_t	spool_add(struct spool *, cJSON *event);
 /* Forgets all up to seq. */
 void	spool_ack(struct spool *, int64_t seq);
+/* True when all is acknowledged. */
+bool	spool_is_empty(const struct spool *);
 /* Calls fn for all kept events in order. */
 void	spool_each(const struct spool *,
 	    void (*fn)(const cJSON *event, void *arg), void *arg);

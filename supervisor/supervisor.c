@@ -515,10 +515,12 @@ static void
 supervisor_fini(struct supervisor *s)
 {
 	control_close(s);
+	rmdir(s->spec->socket_dir);
 	if (!writer_free(s->writer, WRITER_WAIT_MS))
 		log_warn("the file system hangs, some records were not written");
 	incident_clear(&s->incident);
 	cJSON_Delete(s->selection.json);
+	buf_fini(&s->unheard);
 	free(s->pids);
 	run_spec_free(s->spec);
 }

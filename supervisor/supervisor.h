@@ -84,6 +84,7 @@ struct supervisor {
 	/* control.c */
 	int			 control_fd;
 	struct control_client	*clients;
+	struct buf		 unheard;	/* said while nobody was attached */
 
 	struct loop_timer	*settle, *exits, *delay, *lease, *status_timer;
 	int			 stops;		/* times asked */
@@ -112,6 +113,7 @@ cJSON	*launch_order(struct supervisor *, int attempt, struct err *err);
 /* monitor.c */
 void	monitor_exit(struct supervisor *, const cJSON *record);
 void	monitor_progress(struct supervisor *, const cJSON *note);
+void	monitor_sign(struct supervisor *, const cJSON *note);
 void	monitor_reset(struct supervisor *);
 
 /* examine.c */
