@@ -86,26 +86,56 @@ is_mark(const struct rule *r)
 	return strcmp(r->def.file, "built in") == 0;
 }
 
-/* Feeds a pattern what makes backtracking explode: its own examples repeated
- * with the end broken off, and long runs of one kind of character. */
-static bool
-explodes(struct match *m, const struct rule *r)
+/* The plain text a pattern begins with. */
+static size_t
+leading_text(const char *pattern, char *out, size_t size)
 {
-	static const char *const runs[] = { "a", "0", " ", "a ", "0:", "[", "\"" };
+	size_t n = 0;
+
+	pattern += *pattern == '^';
+	while (n < size && pattern[n] != '\0' &&
+	    strchr("\\^$.[|()?*+{", pattern[n]) == NULL) {
+		out[n] = pattern[n];
+		n++;
+	}
+	return n;
+}
+
+/* Runs of one kind of character behind the text a pattern begins with. */
+static bool
+explodes_on_run(struct match *m, const char *run, const char *lead, size_t n)
+{
 	char text[MATCH_LINE_MAX];
-	size_t i, n, k, from;
+	size_t k, at = 0, len = strlen(run);
+
+	for (; at + len <= sizeof(text); at += len)
+		memcpy(text + at, run, len);
+	memcpy(text, lead, n < 200 ? n : 200);
+	/* All characters once: PCRE2 gives up early on a line that lacks one the
+	 * pattern ends with. */
+	for (k = 0; k < 0x7f - 0x20; k++)
+		text[at - 0x60 + k] = (char)(0x20 + k);
+	return match_run(m, text, at) == MATCH_LIMIT;
+}
+
+/* Feeds a pattern what makes backtracking explode: long runs, and its own
+ * examples repeated with the end broken off. */
+static bool
+explodes(struct match *m, const char *pattern, const struct rule *r)
+{
+	static const char *const runs[] = { "a", "0", " ", "a ", "0:", "[", "\"",
+	    "x", "/" };
+	char text[MATCH_LINE_MAX], lead[200];
+	size_t i, n, k, n_lead = leading_text(pattern, lead, sizeof(lead));
 
 	for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-		for (n = 0, k = strlen(runs[i]); n + k <= sizeof(text); n += k)
-			memcpy(text + n, runs[i], k);
-		if (match_run(m, text, n) == MATCH_LIMIT)
+		if (explodes_on_run(m, runs[i], lead, n_lead))
 			return true;
-		for (k = 0; r->def.literals != NULL && r->def.literals[k]; k++) {
-			from = strlen(r->def.literals[k]);
-			memcpy(text, r->def.literals[k], from);
-			if (match_run(m, text, n) == MATCH_LIMIT)
+		for (k = 0; k < 3 && r->def.literals != NULL &&
+		    r->def.literals[k] != NULL; k++)
+			if (explodes_on_run(m, runs[i], r->def.literals[k],
+			    strlen(r->def.literals[k])))
 				return true;
-		}
 	}
 	for (i = 0; r->def.examples != NULL && r->def.examples[i]; i++) {
 		k = strlen(r->def.examples[i]);
@@ -130,7 +160,7 @@ lint_pattern(struct counter *c, const struct rule *r, const char *key,
 		return;
 	if (match_new(pattern, &m, &err) == -1)
 		tell(c, r, "%s: %s", key, err.text);
-	else if (explodes(m, r))
+	else if (explodes(m, pattern, r))
 		tell(c, r, "%s backtracks too much on long lines", key);
 	match_free(m);
 }

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_diagnose_causes.c - from several lines to the one that caused them, on a
+ * small rule set of its own.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "diagnose/causes.h"
+
+#define REASON(name, cat, act) \
+    "- {reason: " name ", category: " cat ", what: w, action: " act \
+    ", advice: do}\n"
+
+static const char rules_yaml[] =
+    REASON("none", "meta", "none")
+    REASON("unknown", "meta", "restart")
+    REASON("gpu_lost", "infrastructure", "restart_excluding_node")
+    REASON("host_oom", "infrastructure", "restart")
+    REASON("process_killed", "infrastructure", "restart")
+    REASON("nccl_timeout", "infrastructure", "test_nodes")
+    REASON("nccl_remote_error", "infrastructure", "test_nodes")
+    REASON("native_crash", "framework", "restart")
+    REASON("runtime_error", "framework", "stop")
+    REASON("gpu_oom", "framework", "stop")
+    REASON("loss_nan", "framework", "rollback")
+    REASON("key_error", "script", "stop")
+    REASON("value_error", "script", "stop")
+    REASON("job_time_limit", "external", "requeue")
+    "- {id: xid, reason: gpu_lost, role: root, source: kernel, hides: "
+    "[nccl_timeout], match: 'NVRM: Xid \\((?<gpu>[0-9a-f:]+)\\): 79'}\n"
+    "- {id: oom-record, reason: host_oom, role: confirm, source: kernel, "
+    "hides: [process_killed], match: 'Out of memory: Killed process'}\n"
+    "- {id: watchdog, reason: nccl_timeout, role: symptom, "
+    "match: 'Watchdog caught'}\n"
+    "- {id: closed, reason: nccl_remote_error, role: symptom, "
+    "match: 'Connection closed by peer'}\n"
+    "- {id: runtime, reason: runtime_error, role: root, priority: -10, "
+    "match: '^RuntimeError: '}\n"
+    "- {id: gpu-oom, reason: gpu_oom, role: root, match: '^\\S*: CUDA out of '}\n"
+    "- {id: key, reason: key_error, role: root, match: '^KeyError: '}\n"
+    "- {id: value, reason: value_error, role: root, match: '^ValueError: '}\n"
+    "- {id: nan, reason: loss_nan, role: root, match: 'loss is NaN'}\n"
+    "- {id: limit, reason: job_time_limit, role: root, source: scheduler, "
+    "match: 'DUE TO TIME LIMIT'}\n"
+    "- {id: closing, role: teardown, source: launcher, match: 'closing signal'}\n"
+    "- {id: harmless, role: benign, match: 'KeyError: .*retrying'}\n";
+
+static struct rule_set *set;
+
+static void
+set_up(void)
+{
+	struct err err = {0};
+
+	ck_assert_int_eq(rule_set_new(&set, &err), 0);
+	ck_assert_int_eq(rule_read_text(set, "t", rules_yaml,
+	    strlen(rules_yaml), NULL, NULL), 0);
+	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
+}
+
+static void
+tear_down(void)
+{
+	rule_set_free(set);
+}
+
+#define TB	"Traceback (most recent call last):\n" \
+		"  File \"t.py\", line 3, in main\n    go()\n"
+#define STEPS	"step 1 loss 2.0\nstep 2 loss 1.9\nstep 3 loss 1.8\n"
+
+struct row {
+	const char	*log;
+	const char	*status;
+	const char	*reason;
+	long long	 line;		/* -1: no root */
+};
+
+static const struct row rows[] = {
+	{ "", "no_error", "none", -1 },
+	{ STEPS, "no_error", "none", -1 },
+	{ STEPS TB "KeyError: 'a'\n", "diagnosed", "key_error", 7 },
+	/* an echo alone, and an echo before its cause */
+	{ "Watchdog caught it\n", "symptom_only", "nccl_timeout", 1 },
+	{ "Watchdog caught it\n" TB "KeyError: 'a'\n", "diagnosed", "key_error", 5 },
+	/* a hardware record wins, wherever it stands */
+	{ TB "RuntimeError: cuda\n[1.0] NVRM: Xid (3b:00): 79, lost\n", "diagnosed",
+	  "gpu_lost", 5 },
+	/* first of two exceptions; specific over generic of one chain */
+	{ "[rank0]: KeyError: 'a'\n[rank1]: ValueError: b\n", "diagnosed",
+	  "key_error", 1 },
+	{ TB "KeyError: 'a'\n\nDuring handling of the above exception, another "
+	  "exception occurred:\n\n" TB "ValueError: b\n", "diagnosed", "key_error",
+	  4 },
+	{ TB "RuntimeError: x\n\nThe above exception was the direct cause of the "
+	  "following exception:\n\n" TB "ValueError: b\n", "diagnosed",
+	  "value_error", 11 },
+	/* printed, not raised */
+	{ "Exception ignored in: <function D.__del__>\n" TB "KeyError: 'a'\n",
+	  "no_error", "none", -1 },
+	/* the job went on */
+	{ TB "KeyError: 'a'\n" STEPS, "no_error", "none", -1 },
+	{ "loss is NaN\n" STEPS, "diagnosed", "loss_nan", 1 },
+	/* benign beats everything on its line */
+	{ "KeyError: 'a', retrying\n", "no_error", "none", -1 },
+	/* after the teardown: only when there is nothing before */
+	{ TB "ValueError: b\nSending closing signal SIGTERM\n" TB "KeyError: 'a'\n",
+	  "diagnosed", "value_error", 4 },
+	{ "Watchdog caught it\nSending closing signal SIGTERM\n" TB "KeyError: 'a'\n",
+	  "diagnosed", "key_error", 6 },
+	/* the scheduler, before and after a failure */
+	{ "*** JOB 7 CANCELLED DUE TO TIME LIMIT ***\n" TB "KeyError: 'a'\n",
+	  "diagnosed", "job_time_limit", 1 },
+	{ TB "KeyError: 'a'\n*** JOB 7 CANCELLED DUE TO TIME LIMIT ***\n",
+	  "diagnosed", "key_error", 4 },
+	/* a guess is no finding */
+	{ "this may be caused by Connection closed by peer\n", "no_error", "none",
+	  -1 },
+	/* an exception no rule knows */
+	{ TB "my.pkg.OddFailure: text\n", "diagnosed", "runtime_error", 4 },
+	/* two ranks in one file */
+	{ "[rank0]: Traceback (most recent call last):\n"
+	  "[rank1]: Traceback (most recent call last):\n"
+	  "[rank0]:   File \"t.py\", line 3, in main\n"
+	  "[rank1]:   File \"t.py\", line 3, in main\n"
+	  "[rank0]: RuntimeError: Connection closed by peer\n"
+	  "[rank1]: torch.OutOfMemoryError: CUDA out of memory.\n", "diagnosed",
+	  "gpu_oom", 6 },
+	/* torchelastic says who was first */
+	{ "[rank0]: ValueError: b\n[rank1]: KeyError: 'a'\n"
+	  "Root Cause (first observed failure):\n[0]:\n  time      : t\n"
+	  "  rank      : 1 (local_rank: 1)\n", "diagnosed", "key_error", 2 },
+	/* bars, colours, garbage */
+	{ "1%|a\r2%|b\r\033[31mKeyError: 'a'\033[0m\n", "diagnosed", "key_error", 1 },
+	{ "\xff\xfe\x01 \nKeyError: 'a'\n", "diagnosed", "key_error", 2 },
+	/* Holdfast's own card does not count */
+	{ "| proof   x:1 KeyError: 'a'\n", "no_error", "none", -1 },
+};
+
+static void
+diagnose(const struct feed *feed, struct verdict *v)
+{
+	struct err err = {0};
+
+	memset(v, 0, sizeof(*v));
+	ck_assert_int_eq(causes_find(set, feed, v, &err), 0);
+}
+
+START_TEST(one_log)
+{
+	const struct row *row = &rows[_i];
+	struct feed feed = {0};
+	struct verdict v;
+	struct err err;
+
+	ck_assert_int_eq(feed_add_memory(&feed, "t", row->log, strlen(row->log),
+	    &err), 0);
+	diagnose(&feed, &v);
+	ck_assert_msg(strcmp(v.reason, row->reason) == 0, "row %d: %s", _i,
+	    v.reason);
+	ck_assert_str_eq(verdict_status_name(v.status), row->status);
+	ck_assert_int_eq(v.has_root ? v.root.line : -1, row->line);
+	verdict_fini(&v);
+	feed_fini(&feed);
+}
+END_TEST
+
+static char dir[64];
+
+static void
+put(const char *name, const char *text)
+{
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	ck_assert_ptr_nonnull(f = fopen(path, "w"));
+	fputs(text, f);
+	fclose(f);
+}
+
+static void
+diagnose_dir(struct verdict *v)
+{
+	struct feed feed = {0};
+	struct err err = {0};
+
+	ck_assert_int_eq(feed_add(&feed, dir, &err), 0);
+	diagnose(&feed, v);
+	feed_fini(&feed);
+}
+
+static void
+set_up_dir(void)
+{
+	set_up();
+	snprintf(dir, sizeof(dir), "/tmp/hf-causes.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void
+tear_down_dir(void)
+{
+	static const char *const names[] = { "n1.exits", "n1.kmsg", "n2.kmsg",
+	    "rank00000.log", "rank00001.log", "rank00002.log", "weights.pt",
+	    "journal.jsonl" };
+	char path[160];
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+	tear_down();
+}
+
+#define WHEN	"2026-01-31T03:12:41.123Z holdfast: "
+#define STOPPED	WHEN "attempt stopped: sending SIGTERM to the remaining ranks\n"
+
+START_TEST(killed_rank_is_the_cause)
+{
+	struct verdict v;
+
+	put("n1.exits", WHEN "node n1: rank 2 (pid 9) was ended by signal 9 "
+	    "(SIGKILL)\n" WHEN "node n1: rank 0 (pid 7) exited with status 1\n"
+	    STOPPED WHEN "node n1: rank 1 (pid 8) exited with status 1\n");
+	put("rank00000.log", STEPS TB "RuntimeError: Connection closed by peer\n");
+	put("rank00001.log", STEPS TB "RuntimeError: gone\n");
+	put("rank00002.log", STEPS);
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "process_killed");
+	ck_assert_int_eq(v.status, VERDICT_SYMPTOM_ONLY);
+	ck_assert_str_eq(v.root.file, "n1.exits");
+	ck_assert_int_eq(v.root.line, 1);
+	ck_assert_int_eq(v.root.rank, 2);
+	ck_assert_str_eq(v.root.node, "n1");
+	ck_assert_ptr_null(v.root.rule);
+	ck_assert_int_eq(v.step, 3);
+	ck_assert_str_eq(v.stage, "training");
+	verdict_fini(&v);
+	/* with a record of who killed it */
+	put("n1.kmsg", "[5.0] Out of memory: Killed process 9 (python)\n");
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "host_oom");
+	ck_assert_int_eq(v.status, VERDICT_DIAGNOSED);
+	ck_assert_str_eq(v.root.node, "n1");
+	verdict_fini(&v);
+}
+END_TEST
+
+START_TEST(first_to_exit_has_the_cause)
+{
+	struct verdict v;
+
+	put("n1.exits", WHEN "node n1: rank 1 (pid 9) exited with status 1\n"
+	    STOPPED WHEN "node n1: rank 0 (pid 7) exited with status 1\n");
+	put("rank00000.log", TB "ValueError: b\n");
+	put("rank00001.log", STEPS TB "KeyError: 'a'\n");
+	put("weights.pt", "ValueError: not a log\n");
+	put("journal.jsonl", "ValueError: not a log\n");
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "key_error");
+	ck_assert_str_eq(v.root.file, "rank00001.log");
+	ck_assert_int_eq(v.root.line, 7);
+	ck_assert_int_eq(v.root.rank, 1);
+	verdict_fini(&v);
+}
+END_TEST
+
+START_TEST(silent_exit_is_undetermined)
+{
+	struct verdict v;
+
+	put("n1.exits", WHEN "node n1: rank 0 (pid 9) exited with status 3\n");
+	put("rank00000.log", STEPS);
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "unknown");
+	ck_assert_int_eq(v.status, VERDICT_UNDETERMINED);
+	ck_assert_int_eq(v.root.line, 1);
+	verdict_fini(&v);
+	put("n1.exits", WHEN "node n1: rank 0 (pid 9) was ended by signal 11 "
+	    "(SIGSEGV)\n");
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "native_crash");
+	verdict_fini(&v);
+	put("n1.exits", WHEN "node n1: rank 0 (pid 9) exited with status 0\n");
+	diagnose_dir(&v);
+	ck_assert_int_eq(v.status, VERDICT_NO_ERROR);
+	verdict_fini(&v);
+}
+END_TEST
+
+START_TEST(kernel_record_names_the_node)
+{
+	struct verdict v;
+	char *json;
+	cJSON *o;
+
+	put("rank00000.log", STEPS "Watchdog caught it\n");
+	put("n2.kmsg", "[5.0] NVRM: Xid (3b:00): 79, lost\n");
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "gpu_lost");
+	ck_assert_str_eq(v.action_node, "n2");
+	ck_assert_str_eq(v.root.gpu, "3b:00");
+	ck_assert_ptr_nonnull(json = verdict_json(&v));
+	ck_assert_int_eq(json_parse(json, strlen(json), &o, NULL), 0);
+	ck_assert_str_eq(json_str(o, "schema", ""), "holdfast.verdict/1");
+	ck_assert(cJSON_HasObjectItem(o, "missing_evidence"));
+	ck_assert(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetObjectItem(o, "root"),
+	    "rank")));
+	cJSON_Delete(o);
+	free(json);
+	verdict_fini(&v);
+}
+END_TEST
+
+/* The same failure elsewhere has the same print, another one has not. */
+START_TEST(fingerprints)
+{
+	static const char *const logs[] = {
+		"[rank0]: KeyError: 'a' of /data/n1 at 17\n",
+		"\n2026-01-31 03:12:41 [rank3]: KeyError: 'a' of /tmp/n2 at 23\n",
+		"KeyError: 'b' of /data/n1 at 17\n"
+	};
+	char print[3][17];
+	struct verdict v;
+	struct err err;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		struct feed feed = {0};
+
+		ck_assert_int_eq(feed_add_memory(&feed, "t", logs[i],
+		    strlen(logs[i]), &err), 0);
+		diagnose(&feed, &v);
+		memcpy(print[i], v.fingerprint, 17);
+		verdict_fini(&v);
+		feed_fini(&feed);
+	}
+	ck_assert_str_eq(print[0], print[1]);
+	ck_assert_str_ne(print[0], print[2]);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("diagnose_causes");
+	TCase *t = tcase_create("logs"), *d = tcase_create("directories");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_loop_test(t, one_log, 0, (int)(sizeof(rows) / sizeof(rows[0])));
+	tcase_add_test(t, fingerprints);
+	tcase_add_checked_fixture(d, set_up_dir, tear_down_dir);
+	tcase_add_test(d, killed_rank_is_the_cause);
+	tcase_add_test(d, first_to_exit_has_the_cause);
+	tcase_add_test(d, silent_exit_is_undetermined);
+	tcase_add_test(d, kernel_record_names_the_node);
+	suite_add_tcase(s, t);
+	suite_add_tcase(s, d);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
