@@ -1,8 +1,12 @@
 # One line per unit test; the source is %D%/test_NAME.c.
 unit_tests += \
 	%D%/test_checkpoint_zip \
+	%D%/test_diagnose_causes \
 	%D%/test_diagnose_line \
 	%D%/test_diagnose_literal \
+	%D%/test_diagnose_live \
+	%D%/test_diagnose_progress \
+	%D%/test_diagnose_rules \
 	%D%/test_diagnose_scan
 
 # What several tests of a folder share.
