@@ -168,6 +168,8 @@ put_echoes(struct buf *b, const cJSON *v)
 	int n = 0;
 
 	cJSON_ArrayForEach(s, list) {
+		if (strcmp(json_str(s, "reason", "unknown"), "unknown") == 0)
+			continue;
 		if (n++ == 5) {
 			buf_puts(&line, ", ...");
 			break;
@@ -181,31 +183,51 @@ put_echoes(struct buf *b, const cJSON *v)
 	buf_fini(&line);
 }
 
+/* "restarting in 5 s from the checkpoint of step 6 (valid), 9 more restarts in
+ * the budget" */
 static void
-put_next(struct buf *b, const struct incident *in)
+put_restart(struct buf *b, const struct incident *in, const char *state)
 {
 	const struct decision *d = &in->decision;
 	const struct selection *sel = &in->selection;
 	char span[TEXT_SPAN_MAX];
 	struct buf line = {0};
 
-	buf_puts(&line, d->why);
-	if (d->kind == DECISION_RESTART) {
-		if (sel->result == SELECTION_FOUND && sel->step != JSON_UNKNOWN &&
-		    d->before_step == JSON_UNKNOWN)
-			buf_printf(&line, "; from the checkpoint of step %lld "
-			    "(%s)", (long long)sel->step,
-			    json_str(sel->json, "state", "valid"));
-		else if (sel->result == SELECTION_NONE)
-			buf_puts(&line, "; from the beginning, there is no "
-			    "checkpoint yet");
-		text_format_span(d->delay_ms, span);
-		buf_printf(&line, "; %s%s; %lld more restart%s in the budget",
-		    d->delay_ms ? "in " : "now", d->delay_ms ? span : "",
-		    (long long)d->budget_left, d->budget_left == 1 ? "" : "s");
-	}
+	text_format_span(d->delay_ms, span);
+	buf_printf(&line, "restarting %s%s", d->delay_ms ? "in " : "now",
+	    d->delay_ms ? span : "");
+	if (d->before_step != JSON_UNKNOWN)
+		buf_printf(&line, " from a checkpoint before step %lld",
+		    (long long)d->before_step);
+	else if (sel->result == SELECTION_FOUND && sel->step != JSON_UNKNOWN)
+		buf_printf(&line, " from the checkpoint of step %lld (%s)",
+		    (long long)sel->step, state);
+	else if (sel->result == SELECTION_FOUND)
+		buf_printf(&line, " from a checkpoint (%s)", state);
+	else if (sel->result == SELECTION_NONE)
+		buf_puts(&line, " from the beginning: there is no checkpoint yet");
+	else if (sel->result == SELECTION_ALL_BAD)
+		buf_puts(&line, " from the beginning: no checkpoint is usable");
+	buf_printf(&line, ", %lld more restart%s in the budget",
+	    (long long)d->budget_left, d->budget_left == 1 ? "" : "s");
 	put_field(b, "next", line.data);
 	buf_fini(&line);
+}
+
+static void
+put_next(struct buf *b, const struct incident *in, const char *state)
+{
+	const struct selection *sel = &in->selection;
+	struct buf line = {0};
+
+	if (in->decision.kind == DECISION_RESTART) {
+		put_restart(b, in, state);
+		put_field(b, "", in->decision.why);
+	} else {
+		buf_printf(&line, "stopped. %s", in->decision.why);
+		put_field(b, "next", line.data);
+		buf_fini(&line);
+	}
 	if (sel->skipped > 0) {
 		buf_printf(&line, "%d newer checkpoint%s skipped as unusable",
 		    sel->skipped, sel->skipped == 1 ? "" : "s");
@@ -233,12 +255,11 @@ card_format(const struct incident *in, const struct supervisor *s)
 {
 	struct buf b = {0};
 
-	(void)s;
 	put_title(&b, in);
 	put_cause(&b, in);
 	put_proof(&b, in->verdict.json);
 	put_echoes(&b, in->verdict.json);
-	put_next(&b, in);
+	put_next(&b, in, json_str(s->selection.json, "state", "valid"));
 	put_advice(&b, in);
 	put_rule(&b, "+");
 	return buf_steal(&b);

@@ -266,7 +266,7 @@ start_selection(struct supervisor *s, int64_t before_step)
 	const char *argv[10] = { CHILD_SELF, "checkpoint", "latest", "--json",
 	    "--quarantine", o->quarantine };
 	static const struct child_result failed = { .end = CHILD_STUCK };
-	char before[24];
+	char before[24], dir[PATH_MAX];
 	int n = 6;
 
 	cJSON_Delete(s->selection.json);
@@ -281,7 +281,12 @@ start_selection(struct supervisor *s, int64_t before_step)
 		argv[n++] = "--before-step";
 		argv[n++] = before;
 	}
-	argv[n++] = o->checkpoint_dir;
+	if (o->checkpoint_dir[0] == '/')
+		snprintf(dir, sizeof(dir), "%s", o->checkpoint_dir);
+	else
+		snprintf(dir, sizeof(dir), "%.2000s/%.2000s", s->spec->cwd,
+		    o->checkpoint_dir);
+	argv[n++] = dir;
 	if (start_child(s, argv, CHECKPOINT_DEADLINE_MS, on_selected,
 	    &s->checkpoint_child) == -1)
 		on_selected(&failed, s);
