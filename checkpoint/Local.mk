@@ -30,3 +30,38 @@ libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/verb_checkpoint.c %D%/verbs.h
 libcheckpoint_la_LIBADD = libcommon.la $(ISAL_LIBS) $(XXHASH_LIBS) $(ZLIB_LIBS) \
 	-lpthread
+
+# The installed library: the same objects, without the verb, behind a small header.
+lib_LTLIBRARIES += libholdfast-checkpoint.la
+include_HEADERS += %D%/holdfast-checkpoint.h
+libholdfast_checkpoint_la_SOURCES = %D%/api.c
+libholdfast_checkpoint_la_LIBADD = libcheckpoint.la
+libholdfast_checkpoint_la_LDFLAGS = -version-info 0:0:0 -no-undefined \
+	-export-symbols-regex '^holdfast_checkpoint_'
+
+pkgconfig_DATA += %D%/holdfast-checkpoint.pc
+CLEANFILES += %D%/holdfast-checkpoint.pc
+EXTRA_DIST += %D%/holdfast-checkpoint.pc.in
+
+%D%/holdfast-checkpoint.pc: %D%/holdfast-checkpoint.pc.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && sed -e 's|@prefix[@]|$(prefix)|' \
+	  -e 's|@exec_prefix[@]|$(exec_prefix)|' -e 's|@libdir[@]|$(libdir)|' \
+	  -e 's|@includedir[@]|$(includedir)|' -e 's|@VERSION[@]|$(VERSION)|' \
+	  $(srcdir)/%D%/holdfast-checkpoint.pc.in >$@.tmp && mv $@.tmp $@
+
+# Parsers of foreign bytes under libFuzzer: make fuzz, then run
+# tests/fuzz/fuzz_zip, tests/fuzz/fuzz_pickle.  Not part of make check.
+fuzz_flags = -g -O1 -fsanitize=fuzzer,address,undefined
+EXTRA_DIST += tests/fuzz/fuzz_zip.c tests/fuzz/fuzz_pickle.c
+.PHONY: fuzz fuzz-checkpoint
+fuzz-checkpoint:
+	$(MKDIR_P) tests/fuzz
+	for f in zip pickle; do \
+	  clang -std=gnu11 $(fuzz_flags) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) \
+	    -o tests/fuzz/fuzz_$$f $(srcdir)/tests/fuzz/fuzz_$$f.c \
+	    $(addprefix $(srcdir)/,$(filter %.c,$(checkpoint_core))) \
+	    $(srcdir)/common/buf.c $(srcdir)/common/err.c $(srcdir)/common/file.c \
+	    $(srcdir)/common/json.c $(srcdir)/common/text.c \
+	    $(CJSON_LIBS) $(ISAL_LIBS) $(ZLIB_LIBS) -lpthread || exit 1; \
+	done
+fuzz: fuzz-checkpoint

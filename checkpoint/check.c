@@ -262,7 +262,8 @@ checkpoint_check(struct checkpoint *list, size_t n,
 		goto out;
 	}
 	want = thread_count(opts, pool.n_tasks);
-	for (made = 0; made < want; made++)
+	/* one file needs no thread of its own */
+	for (made = 0; pool.n_tasks > 1 && made < want; made++)
 		if (pthread_create(&threads[made], NULL, pool_work, &pool) != 0)
 			break;
 	if (made == 0)

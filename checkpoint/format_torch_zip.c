@@ -355,8 +355,10 @@ check_file(struct input *in, const struct check *check, struct report *r)
 static bool
 recognise(const struct item *it)
 {
-	/* local header of the first record; data.pkl is looked for later */
-	return it->is_regular && it->head_len >= 4 &&
+	/* local header of the first record; data.pkl is looked for later.  A
+	 * .distcp file is many archives, of which .metadata tells the places. */
+	return it->is_regular && !name_ends_with(it->name, ".distcp") &&
+	    it->head_len >= 4 &&
 	    memcmp(it->head, "PK\3\4", 4) == 0;
 }
 

@@ -109,10 +109,20 @@ format_claimed(const struct item *it, struct report *r)
 		    HOLDFAST_CHECKPOINT_UNVERIFIED, "the file is empty");
 		return format;
 	}
+	if (name_ends_with(it->name, ".distcp")) {
+		report_say(r, HOLDFAST_CHECKPOINT_UNVERIFIED,
+		    "a part of a distributed checkpoint: verify its folder");
+		return NULL;
+	}
 	while (i < it->head_len && it->head[i] == 0)
 		i++;
 	if (format == &format_safetensors) {
 		/* its own check says what is wrong */
+		return format;
+	}
+	if (format != NULL && it->size < 4) {
+		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE,
+		    "cut off inside its first bytes");
 		return format;
 	}
 	if (format == NULL || name_ends_with(it->name, ".bin") ||
@@ -126,10 +136,7 @@ format_claimed(const struct item *it, struct report *r)
 		    it->head[0], it->head_len > 1 ? it->head[1] : 0);
 		return i == it->head_len ? format : NULL;
 	}
-	if (it->size < 4)
-		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE,
-		    "cut off inside its first bytes");
-	else if (i == it->head_len)
+	if (i == it->head_len)
 		report_say(r, HOLDFAST_CHECKPOINT_CORRUPT,
 		    "the file begins with zeroes");
 	else

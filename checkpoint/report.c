@@ -41,7 +41,7 @@ report_fini(struct report *r)
 	r->reason = r->note = NULL;
 }
 
-static char *
+static __attribute__((format(printf, 1, 0))) char *
 clean_text(const char *fmt, va_list ap)
 {
 	char *text, *p;

@@ -1,5 +1,8 @@
 # One line per unit test; the source is %D%/test_NAME.c.
 unit_tests += \
+	%D%/test_checkpoint_files \
+	%D%/test_checkpoint_latest \
+	%D%/test_checkpoint_pickle \
 	%D%/test_checkpoint_zip \
 	%D%/test_diagnose_causes \
 	%D%/test_diagnose_line \
