@@ -33,6 +33,21 @@ log_open(int fd, const char *program, bool json, enum log_level least)
 	log_state.least = least;
 }
 
+void
+log_open_environment(const char *program)
+{
+	const char *format = getenv("HOLDFAST_LOG");
+	const char *level = getenv("HOLDFAST_LOG_LEVEL");
+	enum log_level least = LOG_INFO;
+	size_t i;
+
+	for (i = 0; level != NULL && i <= LOG_ERROR; i++)
+		if (strcmp(level, level_names[i]) == 0)
+			least = (enum log_level)i;
+	log_open(STDERR_FILENO, program, format != NULL &&
+	    strcmp(format, "json") == 0, least);
+}
+
 static void
 log_write(const char *line, size_t len)
 {

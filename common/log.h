@@ -14,6 +14,9 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 /* Where and how: fd is borrowed; program stands in each line. */
 void	log_open(int fd, const char *program, bool json, enum log_level least);
+/* The same on standard error, as HOLDFAST_LOG (text or json) and
+ * HOLDFAST_LOG_LEVEL (debug, info, warn, error) say; text and info by default. */
+void	log_open_environment(const char *program);
 void	log_msg(enum log_level level, const char *fmt, ...)
 	    __attribute__((format(printf, 2, 3)));
 

@@ -204,11 +204,34 @@ read_map(struct reader *r, const yaml_event_t *ev, int depth)
 	return NULL;
 }
 
+/* Only the three kinds of value can carry an anchor or a tag. */
+static bool
+is_decorated(const yaml_event_t *ev)
+{
+	switch (ev->type) {
+	case YAML_SCALAR_EVENT:
+		return ev->data.scalar.anchor || ev->data.scalar.tag;
+	case YAML_SEQUENCE_START_EVENT:
+		return ev->data.sequence_start.anchor ||
+		    ev->data.sequence_start.tag;
+	case YAML_MAPPING_START_EVENT:
+		return ev->data.mapping_start.anchor ||
+		    ev->data.mapping_start.tag;
+	default:
+		return false;
+	}
+}
+
 static struct yaml *
 read_node(struct reader *r, const yaml_event_t *ev, int depth)
 {
 	if (depth >= DEPTH_MAX) {
 		fail_at(r, &ev->start_mark, "nested too deeply");
+		return NULL;
+	}
+	if (is_decorated(ev)) {
+		fail_at(r, &ev->start_mark,
+		    "anchors and tags are not supported");
 		return NULL;
 	}
 	switch (ev->type) {
@@ -227,6 +250,15 @@ read_node(struct reader *r, const yaml_event_t *ev, int depth)
 	}
 }
 
+/* "---" with nothing behind it is one empty plain scalar. */
+static bool
+is_nothing(const yaml_event_t *ev)
+{
+	return ev->type == YAML_SCALAR_EVENT && ev->data.scalar.length == 0 &&
+	    ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	    !is_decorated(ev);
+}
+
 static struct yaml *
 read_document(struct reader *r)
 {
@@ -236,7 +268,7 @@ read_document(struct reader *r)
 	for (;;) {
 		if (next_event(r, &ev) == -1)
 			return NULL;
-		if (ev.type == YAML_STREAM_END_EVENT) {
+		if (ev.type == YAML_STREAM_END_EVENT || is_nothing(&ev)) {
 			y = node_new(r, YAML_MAP, &ev.start_mark);
 			break;
 		}

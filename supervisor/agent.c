@@ -384,7 +384,7 @@ agent_run(const struct verb *v, int argc, char **argv)
 	int rc;
 
 	(void)v;
-	log_open(STDERR_FILENO, "agent", false, LOG_INFO);
+	log_open_environment("agent");
 	if (argc != 2) {
 		log_error("the agent is started by the supervisor");
 		return EXIT_USAGE;

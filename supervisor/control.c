@@ -22,6 +22,7 @@
 
 #define CLIENT_ROOM	(1u << 20)
 #define UNHEARD_MAX	16384
+#define UNHEARD_RECORDS_MAX	256
 
 struct control_client {
 	struct control_client	*next;
@@ -59,6 +60,16 @@ stop_asked(struct supervisor *s, int sig, const char *by, bool now)
 	supervisor_event(s, EVENT_STOP_ASKED);
 }
 
+/* Takes the record. */
+static void
+send_record(struct control_client *c, cJSON *record)
+{
+	cJSON *m = wire_message("record");
+
+	cJSON_AddItemToObject(m, "record", record);
+	wire_send_lossy(c->wire, m, CLIENT_ROOM);
+}
+
 /* The first to attach hears what was said before: a supervisor speaks while its
  * parent still connects. */
 static void
@@ -66,12 +77,17 @@ tell_unheard(struct control_client *c)
 {
 	cJSON *m;
 
-	if (c->s->unheard.len == 0 || c->json)
-		return;
-	m = wire_message("say");
-	json_add_text(m, "text", c->s->unheard.data);
-	wire_send(c->wire, m);
+	while (c->json && (m = cJSON_DetachItemFromArray(c->s->unheard_records,
+	    0)) != NULL)
+		send_record(c, m);
+	if (c->s->unheard.len > 0 && !c->json) {
+		m = wire_message("say");
+		json_add_text(m, "text", c->s->unheard.data);
+		wire_send(c->wire, m);
+	}
 	buf_clear(&c->s->unheard);
+	cJSON_Delete(c->s->unheard_records);
+	c->s->unheard_records = NULL;
 }
 
 static void
@@ -179,15 +195,20 @@ void
 control_broadcast_record(struct supervisor *s, const cJSON *record)
 {
 	struct control_client *c;
-	cJSON *m;
+	bool heard = false;
 
 	for (c = s->clients; c != NULL; c = c->next) {
-		if (!c->attached || !c->json)
-			continue;
-		m = wire_message("record");
-		cJSON_AddItemToObject(m, "record", cJSON_Duplicate(record, true));
-		wire_send_lossy(c->wire, m, CLIENT_ROOM);
+		heard = heard || c->attached;
+		if (c->attached && c->json)
+			send_record(c, cJSON_Duplicate(record, true));
 	}
+	if (heard)
+		return;
+	if (s->unheard_records == NULL)
+		s->unheard_records = cJSON_CreateArray();
+	if (cJSON_GetArraySize(s->unheard_records) < UNHEARD_RECORDS_MAX)
+		cJSON_AddItemToArray(s->unheard_records,
+		    cJSON_Duplicate(record, true));
 }
 
 void

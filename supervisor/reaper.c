@@ -361,7 +361,7 @@ reaper_run(const struct verb *v, int argc, char **argv)
 	(void)v;
 	(void)argc;
 	(void)argv;
-	log_open(STDERR_FILENO, "reaper", false, LOG_INFO);
+	log_open_environment("reaper");
 	signal(SIGPIPE, SIG_IGN);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) == -1) {
 		log_error("cannot become a subreaper: %s", strerror(errno));

@@ -521,6 +521,7 @@ supervisor_fini(struct supervisor *s)
 	incident_clear(&s->incident);
 	cJSON_Delete(s->selection.json);
 	buf_fini(&s->unheard);
+	cJSON_Delete(s->unheard_records);
 	free(s->pids);
 	run_spec_free(s->spec);
 }
@@ -533,8 +534,7 @@ supervisor_run(const struct verb *v, int argc, char **argv)
 	int rc;
 
 	(void)v;
-	log_open(STDERR_FILENO, "supervisor", false,
-	    getenv("HOLDFAST_DEBUG") ? LOG_DEBUG : LOG_INFO);
+	log_open_environment("supervisor");
 	if (argc != 2) {
 		log_error("the supervisor is started by holdfast run");
 		return EXIT_USAGE;

@@ -85,6 +85,7 @@ struct supervisor {
 	int			 control_fd;
 	struct control_client	*clients;
 	struct buf		 unheard;	/* said while nobody was attached */
+	cJSON			*unheard_records;
 
 	struct loop_timer	*settle, *exits, *delay, *lease, *status_timer;
 	int			 stops;		/* times asked */
