@@ -471,7 +471,7 @@ prefix_level(struct cursor *c)
 		    islower((unsigned char)c->p[n + 1]))
 			return k + 1;
 	}
-	if (c->p[n] == ':')
+	if (n < left(c) && c->p[n] == ':')
 		n++;
 	while (n < left(c) && c->p[n] == ' ')
 		n++;
