@@ -2,9 +2,10 @@
 noinst_LTLIBRARIES += libsupervisor.la
 libsupervisor_la_SOURCES = \
 	%D%/agent.c %D%/agent.h \
-	%D%/agent_attempt.c \
+	%D%/agent_attempt.c %D%/agent_attempt.h \
 	%D%/agent_output.c \
 	%D%/agent_scan.c %D%/agent_scan.h \
+	%D%/agent_start.c \
 	%D%/agent_sweep.c \
 	%D%/card.c \
 	%D%/control.c \

@@ -3,13 +3,14 @@
  * agent.h - what the files of the agent share.
  *
  * agent.c          connections, orders, life and end of the agent
- * agent_attempt.c  one attempt on this node: reaper, kill ladder, exits, proof
+ * agent_start.c    beginning of an attempt: port, outputs, reaper, command
+ * agent_attempt.c  its life and end: kill ladder, exits, proof
  * agent_output.c   output of the main processes: file, tee, scan
  * agent_sweep.c    processes that an earlier agent left behind
  *
  * Orders from the supervisor (wire.h frames with generation and attempt):
  *   take   {generation}                this supervisor is the one to obey
- *   start  {attempt, argv, cwd, ...}   see attempt_start()
+ *   start  {attempt, argv, cwd, ...}   see agent_start.c
  *   stop   {attempt, grace_ms, why}    climb the kill ladder
  *   signal {attempt, signal}           to the main processes
  *   ack    {event_seq}                 journaled up to here
@@ -70,8 +71,9 @@ void	agent_note(struct agent *, cJSON *note, size_t room);
 /* The attempt has told its last event and is freed. */
 void	agent_attempt_over(struct agent *);
 
-/* agent_attempt.c */
+/* agent_start.c */
 int	attempt_start(struct agent *, const cJSON *order, struct err *err);
+/* agent_attempt.c */
 void	attempt_stop(struct attempt *, int64_t grace_ms, const char *why);
 void	attempt_signal(struct attempt *, int sig);
 void	attempt_free(struct attempt *);

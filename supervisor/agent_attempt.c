@@ -7,63 +7,23 @@
  * end of all output, and its arrival in the files.  Reads the reaper's reports;
  * emits events, and NODE.exits for `holdfast diagnose`.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/child.h"
-#include "common/file.h"
 #include "common/json.h"
 #include "common/log.h"
-#include "supervisor/agent.h"
-#include "supervisor/envp.h"
-#include "supervisor/port.h"
+#include "supervisor/agent_attempt.h"
 #include "supervisor/proc.h"
-#include "supervisor/reaper.h"
 
 #define FLUSH_WAIT_MS	5000
 #define SWEEP_MS	20
 
-enum phase { PHASE_STARTING, PHASE_RUNNING, PHASE_ENDING, PHASE_GONE };
-
 static const char *const phase_names[] = { "starting", "running", "ending",
     "gone" };
-
-struct main_state {
-	pid_t	pid;
-	bool	over;
-};
-
-struct attempt {
-	struct agent		*agent;
-	int			 number;
-	enum phase		 phase;
-	int			 count;
-	int			 rank0;		/* -1: one launcher */
-	struct main_state	*mains;
-	struct output		**outputs;
-	struct writer_file	*exits;
-	struct wire		*reaper;
-	pid_t			 reaper_pid;
-	bool			 proven;	/* nothing is left */
-	bool			 flushed;
-	const char		*proof;
-	int			 killed, unreadable;
-	int			 port, port_fd;
-	int64_t			 grace_ms;
-	bool			 failed_start;
-	struct loop_timer	*ladder;	/* TERM to KILL */
-	struct loop_timer	*flush;
-	struct loop_timer	*sweep;
-};
 
 static void exits_say(struct attempt *, const char *, ...)
     __attribute__((format(printf, 2, 3)));
@@ -225,7 +185,6 @@ on_spawn_failed(struct attempt *at, const cJSON *report)
 	cJSON *m = agent_message(at->agent, "failed", at->number);
 	const char *text = json_str(report, "text", "cannot start");
 
-	at->failed_start = true;
 	exits_say(at, "node %s: %s", at->agent->node, text);
 	json_add_int(m, "errnum", json_int(report, "errnum", 0));
 	json_add_text(m, "text", text);
@@ -248,8 +207,8 @@ on_stuck(struct attempt *at, const cJSON *report)
 	agent_event(at->agent, m);
 }
 
-static void
-on_report(const char *type, const cJSON *report, void *arg)
+void
+attempt_report(const char *type, const cJSON *report, void *arg)
 {
 	struct attempt *at = arg;
 
@@ -273,8 +232,8 @@ on_report(const char *type, const cJSON *report, void *arg)
 /* The reaper should not end before it has said "gone": somebody killed it. Its
  * ranks get KILL from the kernel (PR_SET_PDEATHSIG), their children fall to this
  * process; the environment finds them all. */
-static void
-on_reaper_lost(const struct err *why, void *arg)
+void
+attempt_reaper_lost(const struct err *why, void *arg)
 {
 	struct attempt *at = arg;
 
@@ -402,190 +361,16 @@ attempt_describe(const struct attempt *at, cJSON *hello)
 	json_add_int(hello, "rank0", at->rank0);
 }
 
-/* Puts sources on their targets in two steps, so that none overwrites another
- * that is still needed. */
-static int
-spawn_reaper(struct attempt *at, int sock, int *outputs, char **envp,
-    struct err *err)
-{
-	char *const argv[] = { (char *)(uintptr_t)"holdfast",
-	    (char *)(uintptr_t)"reaper", NULL };
-	int base = REAPER_OUTPUT_FD + at->count + 1, i, fd, rc;
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t attr;
-	sigset_t none;
-
-	posix_spawn_file_actions_init(&fa);
-	posix_spawnattr_init(&attr);
-	sigemptyset(&none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
-	    POSIX_SPAWN_SETSID);
-	posix_spawnattr_setsigmask(&attr, &none);
-	for (i = -1; i < at->count; i++) {
-		int *src = i < 0 ? &sock : &outputs[i];
-
-		fd = fcntl(*src, F_DUPFD_CLOEXEC, base);
-		close(*src);
-		*src = fd;
-		posix_spawn_file_actions_adddup2(&fa, fd, i < 0 ?
-		    REAPER_SOCKET_FD : REAPER_OUTPUT_FD + i);
-	}
-	rc = posix_spawn(&at->reaper_pid, CHILD_SELF, &fa, &attr, argv, envp);
-	posix_spawn_file_actions_destroy(&fa);
-	posix_spawnattr_destroy(&attr);
-	close(sock);
-	for (i = 0; i < at->count; i++) {
-		close(outputs[i]);
-		outputs[i] = -1;
-	}
-	if (rc == 0)
-		return 0;
-	errno = rc;
-	return err_errno(err, "cannot start the reaper");
-}
-
-static int
-open_outputs(struct attempt *at, const cJSON *order, int *write_fds,
-    struct err *err)
-{
-	const char *dir = json_str(order, "log_dir", "."), *tee;
-	char path[PATH_MAX], rank[16];
-	bool show;
-	int i;
-
-	tee = json_str(order, "tee", "none");
-	for (i = 0; i < at->count; i++) {
-		if (at->rank0 < 0) {
-			snprintf(path, sizeof(path), "%s/%s.log", dir,
-			    at->agent->node);
-			show = strcmp(tee, "none") != 0;
-		} else {
-			snprintf(path, sizeof(path), "%s/rank%05d.log", dir,
-			    at->rank0 + i);
-			snprintf(rank, sizeof(rank), ",%d,", at->rank0 + i);
-			show = strcmp(tee, "all") == 0 ||
-			    strstr(tee, rank) != NULL;
-		}
-		if (output_new(at->agent, at, at->number,
-		    at->rank0 < 0 ? -1 : at->rank0 + i, path, show,
-		    &write_fds[i], &at->outputs[i], err) == -1)
-			return -1;
-	}
-	snprintf(path, sizeof(path), "%s/%s.exits", dir, at->agent->node);
-	return writer_open(at->agent->writer, path, &at->exits, err);
-}
-
-static int
-send_spawn(struct attempt *at, const cJSON *order, struct err *err)
-{
-	cJSON *m = wire_message("spawn");
-
-	cJSON_AddItemToObject(m, "argv",
-	    cJSON_Duplicate(cJSON_GetObjectItem(order, "argv"), true));
-	json_add_text(m, "cwd", json_str(order, "cwd", "/"));
-	json_add_text(m, "error_dir", json_str(order, "log_dir", NULL));
-	json_add_int(m, "count", at->count);
-	json_add_int(m, "rank0", at->rank0);
-	if (wire_send(at->reaper, m) == -1)
-		return err_set(err, ERR_LIMIT, "the command is too long");
-	return 0;
-}
-
-static char **
-build_environment(struct attempt *at, const cJSON *order)
-{
-	cJSON *set = cJSON_Duplicate(cJSON_GetObjectItem(order, "env"), true);
-	const char *name = json_str(order, "port_name", NULL);
-	char text[16], **envp;
-
-	if (name != NULL && at->port_fd != -1) {
-		snprintf(text, sizeof(text), "%d", at->port);
-		json_add_text(set, name, text);
-	}
-	envp = envp_new(set, cJSON_GetObjectItem(order, "env_default"));
-	cJSON_Delete(set);
-	return envp;
-}
-
-static struct attempt *
-attempt_new(struct agent *a, const cJSON *order, struct err *err)
-{
-	struct attempt *at = calloc(1, sizeof(*at));
-	int64_t count = json_int(order, "count", 0);
-
-	if (at == NULL || count < 1 || count > 4096) {
-		err_set(err, ERR_FORMAT, "a start order for no process");
-		free(at);
-		return NULL;
-	}
-	at->agent = a;
-	at->number = (int)json_int(order, "attempt", 0);
-	at->count = (int)count;
-	at->rank0 = (int)json_int(order, "rank0", -1);
-	at->port_fd = -1;
-	at->proof = "none";
-	at->mains = calloc((size_t)count, sizeof(*at->mains));
-	at->outputs = calloc((size_t)count, sizeof(struct output *));
-	if (at->mains == NULL || at->outputs == NULL ||
-	    loop_timer_new(a->loop, on_ladder, at, &at->ladder, err) == -1 ||
-	    loop_timer_new(a->loop, on_flush_timeout, at, &at->flush,
-	    err) == -1 ||
-	    loop_timer_new(a->loop, on_sweep, at, &at->sweep, err) == -1) {
-		attempt_free(at);
-		return NULL;
-	}
-	return at;
-}
-
 int
-attempt_start(struct agent *a, const cJSON *order, struct err *err)
+attempt_make_timers(struct attempt *at, struct err *err)
 {
-	struct attempt *at = attempt_new(a, order, err);
-	int *write_fds = NULL, pair[2] = { -1, -1 }, rc = -1, i;
-	char **envp = NULL;
+	struct loop *loop = at->agent->loop;
 
-	if (at == NULL)
+	if (loop_timer_new(loop, on_ladder, at, &at->ladder, err) == -1 ||
+	    loop_timer_new(loop, on_flush_timeout, at, &at->flush, err) == -1 ||
+	    loop_timer_new(loop, on_sweep, at, &at->sweep, err) == -1)
 		return -1;
-	if ((write_fds = calloc((size_t)at->count, sizeof(int))) == NULL) {
-		err_memory(err);
-		goto out;
-	}
-	for (i = 0; i < at->count; i++)
-		write_fds[i] = -1;
-	if (json_str(order, "port_name", NULL) != NULL &&
-	    (at->port_fd = port_hold(&at->port, err)) == -1)
-		goto out;
-	if (open_outputs(at, order, write_fds, err) == -1)
-		goto out;
-	if ((envp = build_environment(at, order)) == NULL) {
-		err_memory(err);
-		goto out;
-	}
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1) {
-		err_errno(err, "cannot make a socket pair");
-		goto out;
-	}
-	if (wire_new(a->loop, pair[0], on_report, on_reaper_lost, at,
-	    &at->reaper, err) == -1) {
-		close(pair[0]);
-		close(pair[1]);
-		goto out;
-	}
-	if (spawn_reaper(at, pair[1], write_fds, envp, err) == -1 ||
-	    send_spawn(at, order, err) == -1)
-		goto out;
-	a->attempt = at;
-	a->last_attempt = at->number;
-	at = NULL;
-	rc = 0;
-out:
-	for (i = 0; at != NULL && write_fds != NULL && i < at->count; i++)
-		if (write_fds[i] != -1)
-			close(write_fds[i]);
-	attempt_free(at);
-	free(write_fds);
-	envp_free(envp);
-	return rc;
+	return 0;
 }
 
 void
