@@ -206,9 +206,10 @@ class Trainer:
             offset += p.numel()
 
     def batch(self):
-        """Data index 1, 2, ... without the window to skip (both ends in it)."""
+        """Data index 1, 2, ... without those behind HOLDFAST_SKIP_FROM up to
+        HOLDFAST_SKIP_TO."""
         self.data += 1
-        if self.skip is not None and self.skip[0] <= self.data <= self.skip[1]:
+        if self.skip is not None and self.skip[0] < self.data <= self.skip[1]:
             self.say(f"skipping data {self.data} to {self.skip[1]}")
             self.data = self.skip[1] + 1
         generator = torch.Generator().manual_seed(self.data * 100003 + self.rank)

@@ -11,7 +11,7 @@ opts=(--nproc-per-node 2 --tee none --failure-grace 500ms --backoff 10ms)
 role() {
 	local pid
 	for pid in $(flow_processes); do
-		tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qE "(^|/)holdfast:? $1( |\$)" &&
+		command_line "$pid" | grep -qE "(^|/)holdfast:? $1( |\$)" &&
 			printf '%s\n' "$pid"
 	done
 	return 0

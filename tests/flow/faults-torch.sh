@@ -11,7 +11,7 @@ opts=(--nproc-per-node 2 --tee none --failure-grace 1s --backoff 10ms)
 
 # resumed NAME STEP: attempt 2 began after that step, as chosen and as printed
 resumed() {
-	journal "$1" "[r['step'] for r in of('checkpoint') if r['attempt'] == 2] == [$2]" &&
+	journal "$1" "of('attempt')[1]['resume']['step'] == $2" &&
 	grep -q "^resuming from step $2 " "$(rank_log "$1" 2 0)" &&
 	[ "$(sed -n 's/^step \([0-9]*\) .*/\1/p' "$(rank_log "$1" 2 0)" | head -n 1)" \
 	    = $(($2 + 1)) ]

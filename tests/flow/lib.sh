@@ -20,6 +20,11 @@ done
 # Limits are generous: they only bound a test that fails.
 patience=${FLOW_PATIENCE:-60}
 
+# The system's own, where the distribution's torch is; others may be slow to start.
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
+[ -x "$holdfast" ] || { echo "$holdfast is not built"; exit 99; }
+
 dir=$(mktemp -d "${TMPDIR:-/tmp}/hf-XXXXXX") || exit 99
 cd "$dir" || exit 99
 # Marks every process that a test starts, see flow_processes.
@@ -35,6 +40,11 @@ flow_processes() {
 	while IFS=/ read -r _ _ f _; do
 		[ ! -d "/proc/$f" ] || printf '%s\n' "$f"
 	done
+}
+
+# command_line PID: with blanks between its words; nothing when it is gone
+command_line() {
+	{ tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null
 }
 
 flow_cleanup() {
@@ -91,7 +101,8 @@ show_all() {
 	done
 }
 
-# wait_for TEXT COMMAND...: polls until the command succeeds; fails when patience ends
+# wait_for TEXT COMMAND...: polls until the command succeeds; the test ends there when
+# patience does
 wait_for() {
 	local text=$1 limit=$((SECONDS + patience))
 	shift
@@ -99,7 +110,7 @@ wait_for() {
 		if [ "$SECONDS" -ge "$limit" ]; then
 			failures=$((failures + 1))
 			echo "FAILED - waited $patience s for: $text"
-			return 1
+			flow_end
 		fi
 		sleep 0.02
 	done
@@ -114,7 +125,7 @@ begin() {
 	run_pid=$!
 }
 
-# end PID: waits for it, with a limit, and returns its exit status
+# end PID: waits for it, with a limit, and returns its exit status (not in a subshell)
 end() {
 	local pid=$1 limit=$((SECONDS + patience))
 	while kill -0 "$pid" 2>/dev/null; do
@@ -139,7 +150,7 @@ run() {
 
 # query NAME FILE EXPRESSION: see query.py; FILE is below the run directory
 query() {
-	python3 "$flow_src/tests/flow/query.py" "state/$1/$2" "$3"
+	"$python" "$flow_src/tests/flow/query.py" "state/$1/$2" "$3"
 }
 journal() {
 	query "$1" journal.jsonl "$2"
@@ -167,30 +178,35 @@ dead() {
 	done
 }
 
-# Pids that were started for a run, by their environment.
-run_processes() {
-	grep -lsz "^HOLDFAST_RUN_DIR=$dir/state/$1\$" /proc/[0-9]*/environ
-}
-
-# nothing_left: no process of any run of this test is alive
+# nothing_left: no process of a rank is alive, and agent and supervisor end as well
 nothing_left() {
-	local pids
-	pids=$(flow_processes)
-	[ -z "$pids" ] && return 0
-	# shellcheck disable=SC2086
-	ps -o pid,ppid,stat,args -p "$(echo $pids | tr ' ' ,)"
-	return 1
+	local pids limit=$((SECONDS + 10))
+	for pids in $(flow_processes); do
+		if grep -qz '^HOLDFAST_ATTEMPT=' "/proc/$pids/environ" 2>/dev/null; then
+			ps -o pid,ppid,stat,args -p "$pids"
+			return 1
+		fi
+	done
+	while pids=$(flow_processes) && [ -n "$pids" ]; do
+		if [ "$SECONDS" -ge "$limit" ]; then
+			# shellcheck disable=SC2086
+			ps -o pid,ppid,stat,args -p "$(echo $pids | tr ' ' ,)"
+			return 1
+		fi
+		sleep 0.02
+	done
+	return 0
 }
 
 # journal_complete NAME: every line is an object, seq counts up without a gap, each
 # attempt that began has ended, and the last record is the end
 journal_complete() {
-	journal "$1" "[r['seq'] for r in j] == list(range(j[0]['seq'], j[0]['seq'] + len(j)))" &&
-	journal "$1" "all(r.get('time') and r.get('type') for r in j)" &&
-	journal "$1" "{r['attempt'] for r in of('attempt')} <= {r['attempt'] for r in of('gone')}" &&
-	journal "$1" "j[-1]['type'] == 'end'"
+	journal "$1" "[r['seq'] for r in j] == list(range(1, len(j) + 1))
+	    and all(r['time'] and r['time_ns'] for r in j)
+	    and {r['attempt'] for r in of('attempt')} == {r['attempt'] for r in of('gone')}
+	    and j[-1]['type'] == 'end'"
 }
 
 have_torch() {
-	/usr/bin/python3 -c 'import torch' 2>/dev/null
+	[ "$python" = /usr/bin/python3 ] && "$python" -c 'import torch' 2>/dev/null
 }

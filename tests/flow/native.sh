@@ -14,12 +14,12 @@ check "status is finished" query four status.json "d['state'] == 'finished'"
 check "status names run and attempt" \
     query four status.json "d['name'] == 'four' and d['attempt'] == 1"
 check "holdfast status --json says the same" bash -c \
-    "'$holdfast' status --json four | python3 -c '
+    "'$holdfast' status --json four | $python -c '
 import json, sys
 d = json.load(sys.stdin)
 assert d[\"state\"] == \"finished\" and d[\"attempt\"] == 1, d'"
 check "journal is complete" journal_complete four
-check "journal tells how it ended" journal four "j[-1]['exit_status'] == 0"
+check "journal tells how it ended" journal four "j[-1]['code'] == 0"
 check "the run directory is private" [ "$(stat -c %a state/four)" = 700 ]
 check "the environment is written nowhere" \
     bash -c "! grep -r never-to-be-written state --exclude='*.log'"
@@ -69,7 +69,7 @@ check "--log-dir holds the output" \
     bash -c "grep -rq 'rank 0 done' '$dir/elsewhere'"
 run 0 json --json --tee none --nproc-per-node 1 -- "$fake"
 check "--json prints the journal's records" bash -c \
-    "python3 -c 'import json, sys; [json.loads(l) for l in open(\"json.out\")]'"
+    "$python -c 'import json, sys; [json.loads(l) for l in open(\"json.out\")]'"
 run 0 dry -n --nproc-per-node 1 -- "$fake"
 check "--dry-run starts nothing" [ ! -e "$(rank_log dry 1 0)" ]
 

@@ -36,7 +36,7 @@ EMIT
 largest() {
 	local pid most=0 kb
 	for pid in $(flow_processes); do
-		tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qE "holdfast:? $1" || continue
+		command_line "$pid" | grep -qE "holdfast:? $1" || continue
 		kb=$(awk '/^VmHWM/ { print $2 }' "/proc/$pid/status")
 		[ "${kb:-0}" -le "$most" ] || most=$kb
 	done
@@ -47,7 +47,7 @@ same() {
 }
 
 for kind in garbage nul long bars last; do
-	begin "$kind" --nproc-per-node 1 --tee none -- python3 emit.py "$kind" "$dir/$kind.go"
+	begin "$kind" --nproc-per-node 1 --tee none -- "$python" emit.py "$kind" "$dir/$kind.go"
 	wait_for "$kind: all is printed" [ -e "$kind.done" ]
 	wait_for "$kind: all is written" same "$kind"
 	agent=$(largest agent) supervisor=$(largest supervisor)
@@ -65,7 +65,7 @@ done
 
 # The same on the terminal: nothing that a terminal would obey gets through unasked, and
 # the run goes on when nobody reads.
-begin deaf --nproc-per-node 1 --tee all -- python3 emit.py garbage -
+begin deaf --nproc-per-node 1 --tee all -- "$python" emit.py garbage -
 end "$run_pid"
 check "deaf: exit status 0 with the garbage shown" [ $? = 0 ]
 check "nothing is left at the end" nothing_left

@@ -19,7 +19,7 @@ try:
             scope["of"] = lambda kind: [r for r in scope["j"] if r["type"] == kind]
         else:
             scope["d"] = json.load(f)
-    value = eval(expression, scope)
+    value = eval(" ".join(expression.split()), scope)
 except (OSError, ValueError, LookupError, TypeError, AttributeError) as e:
     sys.exit(f"{path}: {expression}: {type(e).__name__}: {e}")
 if value is True or value is False:

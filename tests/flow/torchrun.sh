@@ -28,7 +28,7 @@ begin orphan "${opts[@]}" --checkpoint-dir "$dir/ckpt-orphan" \
     --step-time 0.2 --save-every 2
 wait_for "orphan: a checkpoint" [ -e ckpt-orphan/step00000002.pt ]
 for pid in $(flow_processes); do
-	if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null |
+	if command_line "$pid" |
 	    grep -q '^/usr/bin/python3 [^ ]*/torchrun '; then
 		kill -KILL "$pid"
 	fi
