@@ -106,6 +106,7 @@ find_progress(const struct stream *s, struct stream_facts *f)
 		if (f->progress == SIZE_MAX) {
 			f->progress = p.start;
 			f->step = step.step;
+			f->finite = step.has_loss && isfinite(step.loss);
 		} else if (step.step < 0 || step.step != f->step) {
 			f->progress_before = p.start;
 			return;
@@ -122,14 +123,14 @@ got_over(const struct stream_facts *f, const struct event *e)
 	return f->progress_before != SIZE_MAX && f->progress_before > e->start;
 }
 
+/* Steps after a bad loss say nothing while the loss stays bad. */
 static bool
-survives_progress(const struct event *e)
+survives_progress(const struct stream_facts *f, const struct event *e)
 {
 	const struct reason *r = e->rule->reason;
 
-	return e->rule->def.source == SOURCE_KERNEL ||
-	    e->rule->def.source == SOURCE_SCHEDULER ||
-	    (r != NULL && strncmp(r->name, "loss_", 5) == 0);
+	return e->rule->def.source == SOURCE_SCHEDULER || (!f->finite &&
+	    r != NULL && strncmp(r->name, "loss_", 5) == 0);
 }
 
 static bool
@@ -174,7 +175,7 @@ add_event(struct case_file *c, const struct event *e,
 	struct block block;
 	struct cause *p;
 
-	if (got_over(f, e) && !survives_progress(e))
+	if (got_over(f, e) && !survives_progress(f, e))
 		return 0;
 	block_find(s, e, &block);
 	if (block.ignored)

@@ -30,6 +30,7 @@ struct stream_facts {
 	size_t		 progress;	/* offset of the last step line, SIZE_MAX */
 	size_t		 progress_before; /* ... of the one before it */
 	int64_t		 step;		/* last step, -1 */
+	bool		 finite;	/* its loss was a number */
 };
 
 struct case_file {

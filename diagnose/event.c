@@ -18,6 +18,8 @@ struct hit {
 	uint16_t	 literal_len;
 };
 
+#define EVENTS_ALL	UINT32_MAX
+
 /* Candidates of one line; the same rule counts once, with its first literal. */
 #define HITS_MAX	256
 
@@ -44,7 +46,7 @@ struct collector {
 	struct err	*err;
 	bool		 failed;
 	struct line_memory *memory;	/* for a single line, or NULL */
-	uint32_t	 only;		/* this rule alone; UINT32_MAX all */
+	uint32_t	 only;		/* this rule alone, or EVENTS_... */
 };
 
 /* Text that makes what follows on the line a guess, not a fact. */
@@ -255,17 +257,23 @@ best_rule(struct collector *c, const char *data, size_t len, struct event *e,
 	if (line.ours)
 		return NULL;
 	*text_offset = whole == data ? (size_t)(line.text - data) : 0;
-	for (i = 0; i < c->hit_count; i++) {
-		struct rule *r = &c->set->rules[c->hits[i].rule];
+	/* First the rules that find something, then the benign ones, which
+	 * only matter where something was found. */
+	for (i = 0; i < 2 * c->hit_count; i++) {
+		const struct hit *hit = &c->hits[i % c->hit_count];
+		struct rule *r = &c->set->rules[hit->rule];
 
+		if ((r->def.role == ROLE_BENIGN) != (i >= c->hit_count) ||
+		    (i >= c->hit_count && best == NULL && c->only == EVENTS_ALL))
+			continue;
 		if (r->broken || (best != NULL &&
-		    !wins(r, c->hits[i].literal_len, best, best_len)))
+		    !wins(r, hit->literal_len, best, best_len)))
 			continue;
 		if (!after_holds(c, r) ||
 		    !rule_matches(c, r, &line, whole, whole_len))
 			continue;
 		best = r;
-		best_len = c->hits[i].literal_len;
+		best_len = hit->literal_len;
 	}
 	/* A context rule also marks its place on a line another rule wins. */
 	for (i = 0; i < c->hit_count; i++) {
@@ -365,7 +373,7 @@ add_hit(struct collector *c, uint32_t literal)
 	uint32_t rule = c->set->literal_rule[literal];
 	size_t i;
 
-	if (c->only != UINT32_MAX && rule != c->only &&
+	if (c->only < EVENTS_AND_BENIGN && rule != c->only &&
 	    (int)rule != c->set->rules[c->only].after)
 		return;
 	for (i = 0; i < c->hit_count; i++)
@@ -472,7 +480,7 @@ int
 events_collect(struct events *ev, struct rule_set *set,
     const struct feed *feed, uint32_t stream, struct err *err)
 {
-	return events_collect_rule(ev, set, feed, stream, UINT32_MAX, err);
+	return events_collect_rule(ev, set, feed, stream, EVENTS_ALL, err);
 }
 
 void
@@ -515,7 +523,7 @@ rule_set_match_line(struct rule_set *set, const char *line, size_t len,
 {
 	struct events none = {0};
 	struct collector c = { .events = &none, .set = set, .memory = memory,
-	    .only = UINT32_MAX };
+	    .only = EVENTS_ALL };
 	struct event e = { .rank = -1, .step = -1 };
 	size_t text;
 	struct rule *r;

@@ -47,7 +47,9 @@ struct events {
 #define EVENT_LAST	32
 int	events_collect(struct events *, struct rule_set *, const struct feed *,
 	    uint32_t stream, struct err *err);
-/* As if the set had only this rule, and the one it is `after`. */
+/* As if the set had only this rule, and the one it is `after`; or all of them,
+ * and lines that only a benign rule matches are events too. */
+#define EVENTS_AND_BENIGN	(UINT32_MAX - 1)
 int	events_collect_rule(struct events *, struct rule_set *,
 	    const struct feed *, uint32_t stream, uint32_t rule,
 	    struct err *err);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * match.c - PCRE2 in non-UTF mode with JIT when there is one.
+ *
+ * Many rules begin with a guard, "no quote before the text": `^[^"]*?TEXT`, or
+ * `^(?!...)[^"]*?TEXT`.  Matched as written it walks the line byte by byte.  It
+ * says the same as: TEXT is somewhere, no byte of the class stands before its
+ * first place, and the lookahead holds at the start of the line.  That is how it
+ * is done here: only TEXT is searched for, with all of PCRE2's shortcuts.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "diagnose/match.h"
 
@@ -14,32 +21,134 @@
 #define MATCH_LIMIT_DEPTH	2000
 #define MATCH_LIMIT_HEAP_KIB	4096
 
+#define COMPILE_FLAGS	(PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C)
+
 struct match {
 	pcre2_code		*code;
 	pcre2_match_data	*data;
 	pcre2_match_context	*context;
 	const char		*text;
+	/* The guard: bytes that must not stand before the match, and a
+	 * lookahead at the start; none when barred_count is 0. */
+	char			 barred[16];
+	size_t			 barred_count;
+	pcre2_code		*ahead;
 };
+
+/* The end of a group that begins at p, behind its closing parenthesis; NULL when
+ * there is none. */
+static const char *
+group_end(const char *p)
+{
+	int depth = 0;
+	bool class = false;
+
+	for (; *p != '\0'; p++) {
+		if (*p == '\\' && p[1] != '\0')
+			p++;
+		else if (class)
+			class = *p != ']';
+		else if (*p == '[')
+			class = true;
+		else if (*p == '(')
+			depth++;
+		else if (*p == ')' && --depth == 0)
+			return p + 1;
+	}
+	return NULL;
+}
+
+/* True when p is a sequence: no | outside of its groups and classes. */
+static bool
+is_sequence(const char *p)
+{
+	while (*p != '\0') {
+		if (*p == '|' || *p == ')')
+			return false;
+		if (*p == '\\' && p[1] != '\0') {
+			p += 2;
+		} else if (*p == '(') {
+			if ((p = group_end(p)) == NULL)
+				return false;
+		} else if (*p == '[') {
+			p += 1 + (p[1] == '^');
+			for (p += *p == ']'; *p != ']'; p++)
+				if (*p == '\0' || (*p == '\\' && *++p == '\0'))
+					return false;
+			p++;
+		} else {
+			p++;
+		}
+	}
+	return true;
+}
+
+/* Takes a guard off the front of a pattern; what is no plain one stays.  The
+ * class may hold no escape, range or "]". */
+static const char *
+take_guard(struct match *m, const char *pattern, char *ahead, size_t size)
+{
+	const char *p = pattern, *end;
+	size_t n;
+
+	ahead[0] = '\0';
+	if (*p++ != '^' || strstr(pattern, "\\K") != NULL)
+		return pattern;
+	if (strncmp(p, "(?!", 3) == 0) {
+		if ((end = group_end(p)) == NULL ||
+		    (size_t)(end - pattern) >= size)
+			return pattern;
+		memcpy(ahead, pattern, (size_t)(end - pattern));
+		ahead[end - pattern] = '\0';
+		p = end;
+	}
+	if (strncmp(p, "[^", 2) != 0)
+		return pattern;
+	n = strcspn(p + 2, "]\\-[");
+	if (n == 0 || n > sizeof(m->barred) || strncmp(p + 2 + n, "]*?", 3) != 0 ||
+	    !is_sequence(p + 2 + n + 3))
+		return pattern;
+	memcpy(m->barred, p + 2, n);
+	m->barred_count = n;
+	return p + 2 + n + 3;
+}
+
+static pcre2_code *
+compile(const char *pattern, size_t skipped, struct err *err)
+{
+	PCRE2_UCHAR why[120];
+	PCRE2_SIZE at;
+	pcre2_code *p;
+	int code;
+
+	p = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+	    COMPILE_FLAGS, &code, &at, NULL);
+	if (p == NULL) {
+		pcre2_get_error_message(code, why, sizeof(why));
+		err_set(err, ERR_FORMAT, "%s at offset %zu", why, at + skipped);
+		return NULL;
+	}
+	/* Without JIT it is slower, not wrong. */
+	(void)pcre2_jit_compile(p, PCRE2_JIT_COMPLETE);
+	return p;
+}
 
 int
 match_new(const char *pattern, struct match **out, struct err *err)
 {
 	struct match *m = calloc(1, sizeof(*m));
-	PCRE2_UCHAR why[120];
-	PCRE2_SIZE at;
-	int code;
+	const char *rest;
+	char ahead[200];
 
 	if (m == NULL)
 		return err_memory(err);
-	m->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-	    PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
-	if (m->code == NULL) {
-		pcre2_get_error_message(code, why, sizeof(why));
+	rest = take_guard(m, pattern, ahead, sizeof(ahead));
+	m->code = compile(rest, (size_t)(rest - pattern), err);
+	if (m->code == NULL || (m->barred_count > 0 && ahead[0] != '\0' &&
+	    (m->ahead = compile(ahead, 0, err)) == NULL)) {
 		match_free(m);
-		return err_set(err, ERR_FORMAT, "%s at offset %zu", why, at);
+		return -1;
 	}
-	/* Without JIT it is slower, not wrong. */
-	(void)pcre2_jit_compile(m->code, PCRE2_JIT_COMPLETE);
 	m->data = pcre2_match_data_create_from_pattern(m->code, NULL);
 	m->context = pcre2_match_context_create(NULL);
 	if (m->data == NULL || m->context == NULL) {
@@ -61,7 +170,31 @@ match_free(struct match *m)
 	pcre2_match_context_free(m->context);
 	pcre2_match_data_free(m->data);
 	pcre2_code_free(m->code);
+	pcre2_code_free(m->ahead);
 	free(m);
+}
+
+/* The first place of the text has the shortest part before it: when that part
+ * has a barred byte, so has that of every later place.  A line never holds a
+ * newline, which the class would match. */
+static enum match_result
+check_guard(struct match *m, const char *text, size_t len)
+{
+	size_t i, before = match_start(m);
+	pcre2_match_data *data;
+	int rc;
+
+	for (i = 0; i < m->barred_count; i++)
+		if (memchr(text, m->barred[i], before) != NULL)
+			return MATCH_NO;
+	if (m->ahead == NULL)
+		return MATCH_YES;
+	if ((data = pcre2_match_data_create(1, NULL)) == NULL)
+		return MATCH_LIMIT;
+	rc = pcre2_match(m->ahead, (PCRE2_SPTR)text, len, 0, 0, data, m->context);
+	pcre2_match_data_free(data);
+	return rc >= 0 ? MATCH_YES : rc == PCRE2_ERROR_NOMATCH ? MATCH_NO :
+	    MATCH_LIMIT;
 }
 
 enum match_result
@@ -74,6 +207,8 @@ match_run(struct match *m, const char *text, size_t len)
 	m->text = text;
 	rc = pcre2_match(m->code, (PCRE2_SPTR)text, len, 0, 0, m->data,
 	    m->context);
+	if (rc >= 0 && m->barred_count > 0)
+		return check_guard(m, text, len);
 	if (rc >= 0)
 		return MATCH_YES;
 	return rc == PCRE2_ERROR_NOMATCH ? MATCH_NO : MATCH_LIMIT;

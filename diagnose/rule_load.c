@@ -241,7 +241,7 @@ rule_test(struct rule_set *set, rule_problem_fn problem, void *arg,
 
 		for (s = r->def.examples; s != NULL && *s != NULL; s++) {
 			++*samples;
-			if (sample_wins(set, i, UINT32_MAX, *s, &winner) != 1)
+			if (sample_wins(set, i, EVENTS_AND_BENIGN, *s, &winner) != 1)
 				tell(&c, r, "example is won by '%s': %.200s",
 				    winner, *s);
 		}

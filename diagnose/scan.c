@@ -53,19 +53,27 @@ hash(uint32_t v)
 static unsigned
 byte_cost(unsigned char c)
 {
-	if (c == ' ')
-		return 12;
-	if (isdigit(c))
-		return 9;
-	if (strchr("etaoinsrl", c) != NULL && c != '\0')
-		return 8;
-	if (islower(c))
-		return 6;
-	if (strchr(".:,=-_/[]()|", c) != NULL && c != '\0')
-		return 6;
-	if (isupper(c))
+	static const unsigned char letters[26] = {
+		/* a b c d e f g h i j k l m n o p q r s t u v w x y z */
+		8, 6, 6, 6, 8, 6, 6, 6, 8, 6, 6, 8, 6, 8, 8, 6, 6, 8, 8, 8, 6, 6, 6,
+		6, 6, 6
+	};
+
+	if (c >= 'a' && c <= 'z')
+		return letters[c - 'a'];
+	if (c >= 'A' && c <= 'Z')
 		return 3;
-	return 2;
+	if (c >= '0' && c <= '9')
+		return 9;
+	switch (c) {
+	case ' ':
+		return 12;
+	case '.': case ':': case ',': case '=': case '-': case '_': case '/':
+	case '[': case ']': case '(': case ')': case '|':
+		return 6;
+	default:
+		return 2;
+	}
 }
 
 static size_t

@@ -8,6 +8,7 @@ unit_tests += \
 	%D%/test_diagnose_line \
 	%D%/test_diagnose_literal \
 	%D%/test_diagnose_live \
+	%D%/test_diagnose_match \
 	%D%/test_diagnose_progress \
 	%D%/test_diagnose_rules \
 	%D%/test_diagnose_scan

@@ -104,7 +104,9 @@ static const struct row rows[] = {
 	  "no_error", "none", -1 },
 	/* the job went on */
 	{ TB "KeyError: 'a'\n" STEPS, "no_error", "none", -1 },
-	{ "loss is NaN\n" STEPS, "diagnosed", "loss_nan", 1 },
+	{ "loss is NaN\n" STEPS, "no_error", "none", -1 },
+	{ "loss is NaN\nstep 1 loss nan\nstep 2 loss nan\n", "diagnosed",
+	  "loss_nan", 1 },
 	/* benign beats everything on its line */
 	{ "KeyError: 'a', retrying\n", "no_error", "none", -1 },
 	/* after the teardown: only when there is nothing before */
