@@ -3,7 +3,16 @@ checkpoint_core = \
 	%D%/check.c %D%/checkpoint.c %D%/checkpoint.h \
 	%D%/expect.c %D%/expect.h \
 	%D%/format.h %D%/formats.c \
+	%D%/folder.c %D%/folder.h \
+	%D%/format_dcp.c \
+	%D%/format_deepspeed.c \
 	%D%/format_folder.c \
+	%D%/format_hf_trainer.c \
+	%D%/format_internevo.c \
+	%D%/format_megatron_dist.c \
+	%D%/format_megatron_legacy.c \
+	%D%/format_nemo.c \
+	%D%/format_orbax.c \
 	%D%/format_safetensors.c \
 	%D%/format_torch_legacy.c \
 	%D%/format_torch_zip.c \
@@ -11,6 +20,7 @@ checkpoint_core = \
 	%D%/input.c %D%/input.h \
 	%D%/latest.c \
 	%D%/names.c %D%/names.h \
+	%D%/peek.c %D%/peek.h \
 	%D%/pickle.c %D%/pickle.h %D%/pickle_vm.c %D%/pickle_vm.h \
 	%D%/report.c %D%/report.h \
 	%D%/scan.c %D%/scan.h \

@@ -64,13 +64,17 @@ checkpoint_look(struct checkpoint *c, const char *path)
 	report_fini(&seen);
 	c->name_step = it.is_dir ? name_folder_step(it.name) :
 	    name_step(it.name);
-	if (it.is_dir && c->format != NULL)
+	if (it.is_dir && c->format != NULL) {
 		c->format->complete(&it, &c->parts, &c->report);
-	else if (it.is_dir && c->report.state == HOLDFAST_CHECKPOINT_VALID)
+		if (c->report.step != REPORT_UNKNOWN)
+			c->name_step = c->report.step;
+	} else if (it.is_dir && c->report.state == HOLDFAST_CHECKPOINT_VALID) {
 		report_say(&c->report, HOLDFAST_CHECKPOINT_UNVERIFIED,
 		    "a folder without the layout of a checkpoint");
-	else if (!it.is_dir &&
-	    parts_add(&c->parts, NULL, c->path) == NULL)
+	} else if (!it.is_dir && parts_add(&c->parts, NULL, c->path) == NULL) {
+		goto out;
+	}
+	if (c->parts.failed)
 		goto out;
 	measure(c);
 	rc = 0;

@@ -99,9 +99,11 @@ expect_same_files(struct checkpoints *cs)
 	for (i = cs->n; i-- > 0; ) {
 		struct checkpoint *c = &cs->list[i];
 
-		if (c->format != &format_folder || report_is_bad(&c->report))
+		if (c->format == NULL || !c->format->same_files ||
+		    report_is_bad(&c->report))
 			continue;
-		if (older != NULL && compare_sets(c, older) == -1)
+		if (older != NULL && older->format == c->format &&
+		    compare_sets(c, older) == -1)
 			return -1;
 		if (!report_is_bad(&c->report))
 			older = c;

@@ -59,6 +59,7 @@ struct part {
 struct parts {
 	struct part	*list;
 	size_t		 n, cap;
+	bool		 failed;	/* memory was short: some are missing */
 };
 
 struct format {
@@ -77,10 +78,15 @@ struct format {
 			    struct names *out);
 	/* folder format: its files tell a step, and it must be the same one */
 	bool		same_step;
+	/* folder format without an expected set of its own: it should hold what the
+	 * checkpoint before it holds */
+	bool		same_files;
 };
 
 extern const struct format format_torch_zip, format_torch_legacy,
-    format_safetensors, format_folder;
+    format_safetensors, format_dcp, format_megatron_dist, format_nemo,
+    format_hf_trainer, format_deepspeed, format_megatron_legacy,
+    format_internevo, format_orbax, format_folder;
 
 /* Looks at a path: kind, size, first bytes, names inside.  Returns 0, or -1 with
  * the reason said.  item_fini() in both cases. */

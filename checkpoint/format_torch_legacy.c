@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/format.h"
+#include "checkpoint/peek.h"
 #include "checkpoint/tensors.h"
 #include "checkpoint/torch.h"
 
@@ -208,6 +208,31 @@ name_tensors(struct legacy *l)
 		tensors_add(&found, t->name, t->count, &counts);
 	}
 	tensors_report(&found, l->r);
+}
+
+int
+torch_legacy_peek(struct input *in, struct peek *peek)
+{
+	struct report quiet;
+	struct legacy l = { .in = in, .r = &quiet };
+	size_t end;
+	int rc = -1;
+
+	report_init(&quiet);
+	if (in->size >= sizeof(magic) && read_head(&l, &end) == 0) {
+		/* the buffer goes to the caller with what points into it */
+		peek->bytes.data = (char *)l.head;
+		peek->bytes.len = peek->bytes.cap = l.head_len;
+		peek->pickle = l.object;
+		l.head = NULL;
+		memset(&l.object, 0, sizeof(l.object));
+		rc = 0;
+	}
+	pickle_free(&l.object);
+	pickle_free(&l.keys);
+	free(l.head);
+	report_fini(&quiet);
+	return rc;
 }
 
 static void

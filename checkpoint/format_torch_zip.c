@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/format.h"
+#include "checkpoint/peek.h"
 #include "checkpoint/tensors.h"
 #include "checkpoint/torch.h"
 #include "checkpoint/zip.h"
@@ -344,6 +344,25 @@ out:
 	pickle_free(&a.pickle);
 	buf_fini(&a.bytes);
 	zip_close(&a.zip);
+}
+
+int
+torch_zip_peek(struct input *in, struct peek *peek)
+{
+	struct report quiet;
+	struct archive a = { .r = &quiet };
+	int rc = -1;
+
+	report_init(&quiet);
+	if (zip_open(&a.zip, in, 0, in->size, &quiet) == 0 &&
+	    find_data_pkl(&a) == 0 &&
+	    zip_load(&a.zip, a.data_pkl, PICKLE_BYTES_MAX, &peek->bytes, &quiet)
+	    == 0 && pickle_read(&peek->pickle, peek->bytes.data,
+	    peek->bytes.len, NULL) == PICKLE_OK)
+		rc = 0;
+	zip_close(&a.zip);
+	report_fini(&quiet);
+	return rc;
 }
 
 static void

@@ -14,6 +14,14 @@ static const struct format *const formats[] = {
 	&format_torch_zip,
 	&format_torch_legacy,
 	&format_safetensors,
+	&format_megatron_dist,
+	&format_dcp,
+	&format_nemo,
+	&format_hf_trainer,
+	&format_deepspeed,
+	&format_megatron_legacy,
+	&format_internevo,
+	&format_orbax,
 	&format_folder,
 	NULL
 };

@@ -4,7 +4,7 @@
  * one of them.
  *
  * Order: by the step in the names when all have one (what a cut-off file holds
- * cannot be read), otherwise by the step the files tell, then by time.
+ * cannot be read), otherwise by the step the files tell; by time without one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -109,7 +109,8 @@ compare(const struct checkpoint *a, const struct checkpoint *b, bool by_name)
 	/* REPORT_UNKNOWN is the least, so those come last */
 	if (x != y)
 		return x > y ? -1 : 1;
-	if (a->mtime_ns != b->mtime_ns)
+	/* global_step20 before global_step20_universal */
+	if (x == REPORT_UNKNOWN && a->mtime_ns != b->mtime_ns)
 		return a->mtime_ns > b->mtime_ns ? -1 : 1;
 	return strcmp(a->path, b->path);
 }

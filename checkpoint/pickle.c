@@ -475,3 +475,20 @@ pickle_get(const struct pickle_value *v, const char *key)
 			return &node->items[i - 1];
 	return NULL;
 }
+
+const struct pickle_value *
+pickle_attr(const struct pickle_value *v, const char *name)
+{
+	const struct pickle_value *state, *found = NULL;
+	uint32_t i;
+
+	if (v == NULL || v->kind != PICKLE_OBJECT || v->node->object == NULL)
+		return NULL;
+	state = &v->node->object->state;
+	if (state->kind == PICKLE_TUPLE)
+		for (i = 0; i < state->node->n && found == NULL; i++)
+			found = pickle_get(&state->node->items[i], name);
+	else
+		found = pickle_get(state, name);
+	return found;
+}

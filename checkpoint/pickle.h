@@ -96,6 +96,9 @@ void	pickle_free(struct pickle *);
  * OrderedDict); NULL when absent. */
 const struct pickle_value *pickle_get(const struct pickle_value *,
 	    const char *key);
+/* The attribute of an OBJECT whose state is a dict, or a pair of dicts (slots). */
+const struct pickle_value *pickle_attr(const struct pickle_value *,
+	    const char *name);
 /* True for the GLOBAL module.name. */
 bool	pickle_is_global(const struct pickle_value *, const char *module,
 	    const char *name);

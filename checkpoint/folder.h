@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * folder.h - what the folder formats share.
+ */
+#ifndef HOLDFAST_CHECKPOINT_FOLDER_H
+#define HOLDFAST_CHECKPOINT_FOLDER_H
+
+#include <stdbool.h>
+
+#include "common/json.h"
+#include "checkpoint/format.h"
+
+/* dir/name is a folder, not a link to one. */
+bool	folder_is_dir(const char *dir, const char *name);
+/* The folder has an entry of that name, which may be "a/b". */
+bool	folder_has(const struct item *, const char *name);
+/* An entry that starts and ends like this. */
+bool	folder_find(const struct item *, const char *prefix, const char *suffix);
+
+/* Adds all checkpoint files in the folder, or in `below` of it, and in the folders
+ * inside. */
+void	folder_add_files(const struct item *, const char *below, struct parts *);
+
+/* A JSON file of the folder, to be deleted by the caller; NULL with the reason said
+ * (absent, empty, cut off: incomplete). */
+cJSON	*folder_json(const struct item *, const char *name, struct report *);
+
+/* The parts of a distributed checkpoint (.metadata and .distcp files) in the folder
+ * it->path/below, or in it->path when below is NULL. */
+void	dcp_complete(const struct item *, const char *below, struct parts *,
+	    struct report *);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * format_nemo.c - NeMo 2: NAME/weights/ with a distributed checkpoint, NAME/context/,
+ * and the marker NAME-unfinished beside NAME while it is written or deleted.  Source:
+ * nemo/lightning/pytorch/callbacks/model_checkpoint.py.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "checkpoint/folder.h"
+
+static bool
+recognise(const struct item *it)
+{
+	return it->is_dir && names_has(&it->names, "weights") &&
+	    (names_has(&it->names, "context") ||
+	    folder_has(it, "weights/.metadata"));
+}
+
+static void
+complete(const struct item *it, struct parts *parts, struct report *r)
+{
+	struct stat st;
+	char *marker;
+
+	if (asprintf(&marker, "%s-unfinished", it->path) == -1) {
+		parts->failed = true;
+		return;
+	}
+	if (lstat(marker, &st) == 0)
+		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE,
+		    "marked as unfinished by %s-unfinished", it->name);
+	free(marker);
+	dcp_complete(it, "weights", parts, r);
+	if (folder_has(it, "weights/common.pt") &&
+	    parts_add(parts, it->path, "weights/common.pt") == NULL)
+		parts->failed = true;
+}
+
+const struct format format_nemo = {
+	.name = "nemo",
+	.recognise = recognise,
+	.complete = complete
+};
