@@ -264,16 +264,26 @@ loop_timer_new(struct loop *l, loop_timer_fn fn, void *arg,
 	return 0;
 }
 
+/* The next one due; among equals the oldest, which stands last in the list. */
+static struct loop_timer *
+timers_first(struct loop *l)
+{
+	struct loop_timer *t, *first = NULL;
+
+	for (t = l->timers; t != NULL; t = t->next)
+		if (!t->dead && t->at_ns != 0 &&
+		    (first == NULL || t->at_ns <= first->at_ns))
+			first = t;
+	return first;
+}
+
 static void
 timers_arm(struct loop *l)
 {
+	const struct loop_timer *t = timers_first(l);
 	struct itimerspec spec = {0};
-	const struct loop_timer *t;
-	int64_t first = 0;
+	int64_t first = t ? t->at_ns : 0;
 
-	for (t = l->timers; t != NULL; t = t->next)
-		if (!t->dead && t->at_ns != 0 && (first == 0 || t->at_ns < first))
-			first = t->at_ns;
 	spec.it_value.tv_sec = first / NS_PER_S;
 	spec.it_value.tv_nsec = first % NS_PER_S;
 	timerfd_settime(l->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
@@ -313,6 +323,7 @@ loop_timer_free(struct loop_timer *t)
 	t->loop->has_dead = true;
 }
 
+/* In the order of their deadlines: whoever was late must not turn it round. */
 static void
 timers_run(struct loop *l)
 {
@@ -322,9 +333,7 @@ timers_run(struct loop *l)
 
 	if (read(l->timer_fd, &ticks, sizeof(ticks)) == -1 && errno != EAGAIN)
 		return;
-	for (t = l->timers; t != NULL; t = t->next) {
-		if (t->dead || t->at_ns == 0 || t->at_ns > now)
-			continue;
+	while (l->running && (t = timers_first(l)) != NULL && t->at_ns <= now) {
 		t->at_ns = 0;
 		t->fn(t->arg);
 	}

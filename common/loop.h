@@ -48,7 +48,8 @@ int	loop_watch_process(struct loop *, pid_t pid, loop_process_fn,
 /* NULL is fine. */
 void	loop_unwatch(struct loop_watch *);
 
-/* A timer fires once per loop_timer_set(); unset until then. */
+/* A timer fires once per loop_timer_set(); unset until then.  Timers fire in the
+ * order of their deadlines, none after loop_stop(). */
 int	loop_timer_new(struct loop *, loop_timer_fn, void *arg,
 	    struct loop_timer **out, struct err *err);
 void	loop_timer_set(struct loop_timer *, int64_t delay_ms);
