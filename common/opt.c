@@ -23,13 +23,14 @@ find_name(const struct opt *table, const char *name, size_t len)
 }
 
 static int
-unknown(const struct opt *table, const char *name, struct err *err)
+unknown(const struct opt *table, const char *name, bool key, struct err *err)
 {
 	struct text_nearest near = {0};
 	const struct opt *o;
 
 	for (o = table; o->name != NULL; o++)
-		text_nearest_try(&near, name, o->name);
+		if (!key || !o->cli_only)
+			text_nearest_try(&near, name, o->name);
 	if (near.best == NULL)
 		return err_set(err, ERR_USAGE, "unknown option '--%s'", name);
 	return err_set(err, ERR_USAGE,
@@ -111,8 +112,11 @@ opt_set(const struct opt *table, void *values, const char *name,
 {
 	const struct opt *o = find_name(table, name, strlen(name));
 
-	if (o == NULL || o->cli_only)
-		return unknown(table, name, err);
+	if (o == NULL)
+		return unknown(table, name, true, err);
+	if (o->cli_only)
+		return err_set(err, ERR_USAGE,
+		    "'%s' can be given on the command line only", name);
 	return store(o, values, text, err);
 }
 
@@ -134,7 +138,7 @@ parse_long(const struct opt *table, void *values, const char *word,
 	}
 	if (o == NULL) {
 		snprintf(name, sizeof(name), "%.*s", (int)len, word);
-		return unknown(table, name, err);
+		return unknown(table, name, false, err);
 	}
 	if (o->type == OPT_FLAG)
 		return store(o, values, value ? value : "true", err);
