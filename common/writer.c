@@ -69,32 +69,45 @@ job_free(struct job *j)
 }
 
 static int
-write_fully(int fd, const char *p, size_t len)
+write_fully(int fd, const char *p, size_t len, size_t *written)
 {
 	ssize_t n;
 
-	while (len > 0) {
-		n = write(fd, p, len);
+	for (*written = 0; *written < len; *written += (size_t)n) {
+		n = write(fd, p + *written, len - *written);
 		if (n == -1 && errno == EINTR)
-			continue;
+			n = 0;
 		if (n == -1)
 			return errno;
-		p += n;
-		len -= (size_t)n;
 	}
 	return 0;
+}
+
+/* A full file system may take a part of a record; the next record, once there is
+ * room, must not be glued to it.  The file has no other writer. */
+static void
+take_back(int fd, size_t written)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+
+	if (written > 0 && size >= (off_t)written &&
+	    ftruncate(fd, size - (off_t)written) == -1)
+		return;		/* then the part stays */
 }
 
 static void
 job_append(struct job *j)
 {
 	struct writer_file *f = j->file;
+	size_t written;
 
 	if (f->fd == -1) {
 		j->errnum = f->errnum;
 		return;
 	}
-	j->errnum = write_fully(f->fd, j->data.data, j->data.len);
+	if ((j->errnum = write_fully(f->fd, j->data.data, j->data.len,
+	    &written)) != 0)
+		take_back(f->fd, written);
 	if (j->errnum == 0 && j->done != NULL && fdatasync(f->fd) == -1 &&
 	    errno != EINVAL)
 		j->errnum = errno;
@@ -359,6 +372,14 @@ writer_open(struct writer *w, const char *path, struct writer_file **out,
 	return 0;
 }
 
+static int
+append_mark(struct job *j, uint64_t dropped)
+{
+	return buf_printf(&j->data,
+	    "\n[holdfast: %llu bytes dropped, the file system was too slow]\n",
+	    (unsigned long long)dropped);
+}
+
 void
 writer_close(struct writer_file *f)
 {
@@ -366,6 +387,14 @@ writer_close(struct writer_file *f)
 
 	if (f == NULL)
 		return;
+	/* Beyond the bound, but short, and nothing would tell it later. */
+	if (f->dropped > 0 &&
+	    (j = job_new(JOB_APPEND, f, NULL, NULL)) != NULL) {
+		if (append_mark(j, f->dropped) == 0)
+			job_queue(f->writer, j);
+		else
+			job_free(j);
+	}
 	/* Without memory for the job the descriptor lives as long as the
 	 * process: better than closing it under the thread. */
 	if ((j = job_new(JOB_CLOSE, f, NULL, NULL)) != NULL)
@@ -385,9 +414,7 @@ writer_append(struct writer_file *f, const void *data, size_t len,
 		w->dropped += len;
 		return 0;
 	}
-	if ((f->dropped > 0 && buf_printf(&j->data,
-	    "\n[holdfast: %llu bytes dropped, the file system was too slow]\n",
-	    (unsigned long long)f->dropped) == -1) ||
+	if ((f->dropped > 0 && append_mark(j, f->dropped) == -1) ||
 	    buf_append(&j->data, data, len) == -1) {
 		job_free(j);
 		f->dropped += len;
