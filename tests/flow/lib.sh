@@ -78,7 +78,7 @@ check() {
 	failures=$((failures + 1))
 	echo "FAILED - $text"
 	echo "  was: $*"
-	sed 's/^/  | /' check.out | head -n 20
+	sed 's/^/  | /' check.out | head -n 60
 	return 1
 }
 

@@ -23,5 +23,7 @@ try:
 except (OSError, ValueError, LookupError, TypeError, AttributeError) as e:
     sys.exit(f"{path}: {expression}: {type(e).__name__}: {e}")
 if value is True or value is False:
+    if not value:
+        print(json.dumps(scope["d"] if "d" in scope else scope["j"][-8:], indent=1))
     sys.exit(0 if value else 1)
 print(value)
