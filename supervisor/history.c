@@ -130,7 +130,7 @@ apply_decision(struct history *h, const cJSON *r)
 	    step > h->furthest_step)) {
 		h->furthest_step = step;
 		h->no_progress = 0;
-	} else {
+	} else if (!json_bool(r, "free", false)) {
 		h->no_progress++;
 	}
 	h->decision = (struct decision){ .budget_left = json_int(r,

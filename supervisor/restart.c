@@ -135,6 +135,15 @@ is_early(const struct judge *j)
 }
 
 static bool
+got_further(const struct judge *j)
+{
+	int64_t step = j->in->sign.step;
+
+	return step != JSON_UNKNOWN && (j->h->furthest_step == JSON_UNKNOWN ||
+	    step > j->h->furthest_step);
+}
+
+static bool
 decide_repeated(struct judge *j)
 {
 	const struct verdict *v = &j->in->verdict;
@@ -159,7 +168,8 @@ decide_repeated(struct judge *j)
 		    "a restart does not help" : "nothing says it will go away");
 		return true;
 	}
-	if (j->h->no_progress + 1 >= RESTART_NO_PROGRESS_MAX) {
+	if (!got_further(j) &&
+	    j->h->no_progress + 1 >= RESTART_NO_PROGRESS_MAX) {
 		decide(j, DECISION_STOP, EXIT_NEGATIVE, "%d attempts got no "
 		    "further than the ones before", j->h->no_progress + 1);
 		return true;
