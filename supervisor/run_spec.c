@@ -15,6 +15,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/text.h"
+#include "supervisor/history.h"
 #include "supervisor/proc.h"
 #include "supervisor/run_spec.h"
 
@@ -101,7 +102,9 @@ parse_budget(struct run_spec *s, struct err *err)
 
 	snprintf(number, sizeof(number), "%.*s",
 	    slash ? (int)(slash - text) : (int)strlen(text), text);
-	if (text_parse_int(number, 0, 1000000, &s->restarts_max) == -1 ||
+	/* The history keeps the times of so many. */
+	if (text_parse_int(number, 0, HISTORY_RESTARTS_MAX,
+	    &s->restarts_max) == -1 ||
 	    (slash != NULL && (text_parse_duration(slash + 1,
 	    &s->window_ms) == -1 || s->window_ms == 0)))
 		return err_set(err, ERR_USAGE, "--max-restarts takes N or "
