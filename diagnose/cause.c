@@ -64,6 +64,10 @@ class_of(const struct reason *r, enum rule_role role)
 	static const int classes[] = { 9, 1, 2, 3, 5, 4, 5, 7, 8, 9, 10 };
 	int rung = rung_of(r);
 
+	/* SIGABRT is how NCCL's watchdog and C++ exceptions end a rank: its line
+	 * says less than whatever they said before. */
+	if (role == ROLE_SYMPTOM && strcmp(r->name, "native_crash") == 0)
+		rung = 9;
 	if (role == ROLE_SYMPTOM)
 		return CLASS_SYMPTOM + rung;
 	return classes[rung < 0 || rung > 10 ? 0 : rung];

@@ -75,10 +75,22 @@ better(const struct cause *a, const struct cause *b, int table_rank)
 	return compare_order(a, b) < 0;
 }
 
+/* A record of the kernel, the scheduler or the launcher is no exception, though
+ * it may stand right behind one, where the rest of its message would. */
+static bool
+is_exception(const struct cause *a)
+{
+	enum rule_source s = a->event.rule->def.source;
+
+	return !a->exit && s != SOURCE_KERNEL && s != SOURCE_SCHEDULER &&
+	    s != SOURCE_LAUNCHER;
+}
+
 static bool
 same_chain(const struct cause *a, const struct cause *b)
 {
-	return !a->exit && !b->exit && a->event.stream == b->event.stream &&
+	return is_exception(a) && is_exception(b) &&
+	    a->event.stream == b->event.stream &&
 	    a->block.begin == b->block.begin && a->event.key == b->event.key;
 }
 

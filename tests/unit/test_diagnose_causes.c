@@ -44,6 +44,8 @@ static const char rules_yaml[] =
     "- {id: gpu-oom, reason: gpu_oom, role: root, match: '^\\S*: CUDA out of '}\n"
     "- {id: key, reason: key_error, role: root, match: '^KeyError: '}\n"
     "- {id: value, reason: value_error, role: root, match: '^ValueError: '}\n"
+    "- {id: abort, reason: native_crash, role: symptom, "
+    "match: 'Fatal Python error: Aborted'}\n"
     "- {id: nan, reason: loss_nan, role: root, match: 'loss is NaN'}\n"
     "- {id: limit, reason: job_time_limit, role: root, source: scheduler, "
     "match: 'DUE TO TIME LIMIT'}\n"
@@ -119,6 +121,12 @@ static const struct row rows[] = {
 	  "diagnosed", "job_time_limit", 1 },
 	{ TB "KeyError: 'a'\n*** JOB 7 CANCELLED DUE TO TIME LIMIT ***\n",
 	  "diagnosed", "key_error", 4 },
+	/* ... also where it stands right behind an exception that says little */
+	{ TB "RuntimeError: x\n*** JOB 7 CANCELLED DUE TO TIME LIMIT ***\n",
+	  "diagnosed", "runtime_error", 4 },
+	/* an abort says less than what led to it */
+	{ "Watchdog caught it\nFatal Python error: Aborted\n", "symptom_only",
+	  "nccl_timeout", 1 },
 	/* a guess is no finding */
 	{ "this may be caused by Connection closed by peer\n", "no_error", "none",
 	  -1 },
