@@ -117,7 +117,12 @@ class Trainer:
         self.world = dist.get_world_size()
         self.net = GPT(options.width, options.layers, options.heads)
         self.optimizer = torch.optim.AdamW(self.net.parameters(), options.rate)
-        self.model = self.net if options.exact else DistributedDataParallel(self.net)
+        # A group of its own: ranks may be slow to start, but once they are in step
+        # options.timeout is how long one of them may be silent.
+        self.group = dist.new_group(timeout=datetime.timedelta(seconds=options.timeout))
+        self.model = self.net
+        if not options.exact:
+            self.model = DistributedDataParallel(self.net, process_group=self.group)
         self.step = 0  # completed steps
         self.data = 0  # data indexes used up or skipped
         self.skip = None
@@ -194,11 +199,11 @@ class Trainer:
                 os.path.join(self.options.checkpoint_dir, "latest.json"),
                 json.dumps(latest).encode() + b"\n",
             )
-        dist.barrier()
+        dist.barrier(self.group)
 
     def average_gradients(self):
         flat = torch.cat([p.grad.reshape(-1) for p in self.net.parameters()])
-        dist.all_reduce(flat)
+        dist.all_reduce(flat, group=self.group)
         flat /= self.world
         offset = 0
         for p in self.net.parameters():
@@ -232,7 +237,7 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
         self.optimizer.step()
         mean = loss.detach().clone()
-        dist.all_reduce(mean)
+        dist.all_reduce(mean, group=self.group)
         mean = mean.item() / self.world
         self.step += 1
         left = self.options.step_time - (time.monotonic() - began)
@@ -426,7 +431,7 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(0)
     os.makedirs(options.checkpoint_dir, exist_ok=True)
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=options.timeout))
+    dist.init_process_group("gloo", timeout=datetime.timedelta(minutes=5))
     trainer = Trainer(options)
     trainer.resume()
     trainer.train()
