@@ -20,7 +20,9 @@ static struct {
 	const char	*program;
 	bool		 json;
 	enum log_level	 least;
-} log_state = { STDERR_FILENO, "holdfast", false, LOG_INFO };
+	void		(*sink)(const char *line, size_t len, void *arg);
+	void		*sink_arg;
+} log_state = { STDERR_FILENO, "holdfast", false, LOG_INFO, NULL, NULL };
 
 static const char *const level_names[] = { "debug", "info", "warn", "error" };
 
@@ -31,6 +33,13 @@ log_open(int fd, const char *program, bool json, enum log_level least)
 	log_state.program = program;
 	log_state.json = json;
 	log_state.least = least;
+}
+
+void
+log_sink(void (*fn)(const char *, size_t, void *), void *arg)
+{
+	log_state.sink = fn;
+	log_state.sink_arg = arg;
 }
 
 void
@@ -51,6 +60,10 @@ log_open_environment(const char *program)
 static void
 log_write(const char *line, size_t len)
 {
+	if (log_state.sink != NULL) {
+		log_state.sink(line, len, log_state.sink_arg);
+		return;
+	}
 	/* Nobody is left to be told when the log itself cannot be written. */
 	if (write(log_state.fd, line, len) == -1)
 		return;

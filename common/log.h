@@ -9,11 +9,14 @@
 #define HOLDFAST_COMMON_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 /* Where and how: fd is borrowed; program stands in each line. */
 void	log_open(int fd, const char *program, bool json, enum log_level least);
+/* Lines go to this function instead; NULL: back to the descriptor. */
+void	log_sink(void (*fn)(const char *line, size_t len, void *arg), void *arg);
 /* The same on standard error, as HOLDFAST_LOG (text or json) and
  * HOLDFAST_LOG_LEVEL (debug, info, warn, error) say; text and info by default. */
 void	log_open_environment(const char *program);

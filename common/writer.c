@@ -12,9 +12,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,13 +24,18 @@
 #include "common/file.h"
 #include "common/writer.h"
 
-enum job_kind { JOB_OPEN, JOB_APPEND, JOB_CLOSE, JOB_REPLACE };
+enum job_kind { JOB_OPEN, JOB_APPEND, JOB_CLOSE, JOB_REPLACE, JOB_TOUCH };
+
+/* What a job costs beside its bytes, so that a flood of short lines stays in the
+ * bound as well. */
+#define JOB_COST	160
 
 struct writer_file {
 	struct writer	*writer;
 	char		*path;
 	int		 fd;		/* the thread's */
 	int		 errnum;	/* the thread's: why fd is -1 */
+	uint64_t	 lost;		/* the thread's: refused by the file */
 	uint64_t	 dropped;	/* the loop's: not yet said in the file */
 };
 
@@ -95,6 +102,23 @@ take_back(int fd, size_t written)
 		return;		/* then the part stays */
 }
 
+static int
+mark_loss(struct writer_file *f)
+{
+	char text[96];
+	size_t written;
+	int n = snprintf(text, sizeof(text),
+	    "\n[holdfast: %llu bytes lost, the file could not be written]\n",
+	    (unsigned long long)f->lost);
+
+	if (write_fully(f->fd, text, (size_t)n, &written) != 0) {
+		take_back(f->fd, written);
+		return -1;
+	}
+	f->lost = 0;
+	return 0;
+}
+
 static void
 job_append(struct job *j)
 {
@@ -105,9 +129,16 @@ job_append(struct job *j)
 		j->errnum = f->errnum;
 		return;
 	}
-	if ((j->errnum = write_fully(f->fd, j->data.data, j->data.len,
-	    &written)) != 0)
+	if (f->lost > 0 && mark_loss(f) != 0) {
+		j->errnum = ENOSPC;
+	} else if ((j->errnum = write_fully(f->fd, j->data.data, j->data.len,
+	    &written)) != 0) {
 		take_back(f->fd, written);
+	}
+	/* A record is reported to whoever waits for it; a hole in a log is
+	 * marked in the log. */
+	if (j->errnum != 0 && j->done == NULL)
+		f->lost += j->data.len;
 	if (j->errnum == 0 && j->done != NULL && fdatasync(f->fd) == -1 &&
 	    errno != EINVAL)
 		j->errnum = errno;
@@ -155,6 +186,10 @@ job_run(struct job *j)
 		    &err) == -1)
 			j->errnum = err.errnum ? err.errnum : EIO;
 		break;
+	case JOB_TOUCH:
+		if (utimensat(AT_FDCWD, j->path, NULL, 0) == -1)
+			j->errnum = errno;
+		break;
 	}
 }
 
@@ -163,7 +198,7 @@ job_finish(struct writer *w, struct job *j)
 {
 	uint64_t one = 1;
 
-	w->waiting -= j->data.len;
+	w->waiting -= j->data.len + JOB_COST;
 	w->busy = false;
 	if (j->done == NULL) {
 		job_free(j);
@@ -333,7 +368,7 @@ job_queue(struct writer *w, struct job *j)
 	pthread_mutex_lock(&w->lock);
 	*w->tail = j;
 	w->tail = &j->next;
-	w->waiting += j->data.len;
+	w->waiting += j->data.len + JOB_COST;
 	pthread_cond_signal(&w->work);
 	pthread_mutex_unlock(&w->lock);
 }
@@ -408,7 +443,7 @@ writer_append(struct writer_file *f, const void *data, size_t len,
 	struct writer *w = f->writer;
 	struct job *j;
 
-	if (writer_waiting(w) + len > w->queue_max ||
+	if (writer_waiting(w) + len + JOB_COST > w->queue_max ||
 	    (j = job_new(JOB_APPEND, f, done, arg)) == NULL) {
 		f->dropped += len;
 		w->dropped += len;
@@ -434,6 +469,19 @@ writer_replace(struct writer *w, const char *path, const void *data,
 
 	if (j == NULL || (j->path = strdup(path)) == NULL ||
 	    buf_append(&j->data, data, len) == -1) {
+		job_free(j);
+		return -1;
+	}
+	job_queue(w, j);
+	return 0;
+}
+
+int
+writer_touch(struct writer *w, const char *path)
+{
+	struct job *j = job_new(JOB_TOUCH, NULL, NULL, NULL);
+
+	if (j == NULL || (j->path = strdup(path)) == NULL) {
 		job_free(j);
 		return -1;
 	}

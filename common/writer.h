@@ -3,8 +3,9 @@
  * writer.h - file output by a thread, so that a hung file system stops neither
  * the loop nor the ranks.
  *
- * Bytes are queued up to a bound; what does not fit is dropped and counted,
- * and the count is written into the file as a line once there is room.  One
+ * Bytes are queued up to a bound; what does not fit, or what the file system
+ * refuses, is counted, and the count is written into the file as a line once
+ * there is room.  One
  * thread serves all files of a writer in order.
  */
 #ifndef HOLDFAST_COMMON_WRITER_H
@@ -44,6 +45,9 @@ size_t	writer_append(struct writer_file *, const void *data, size_t len,
 /* Queues the atomic replacement of a file (file_write_atomic). */
 int	writer_replace(struct writer *, const char *path, const void *data,
 	    size_t len, writer_done_fn done, void *arg);
+
+/* Queues setting the times of a file to now. */
+int	writer_touch(struct writer *, const char *path);
 
 /* Bytes that wait now, and bytes dropped in all. */
 size_t	writer_waiting(const struct writer *);

@@ -156,11 +156,16 @@ order_start(struct agent *a, const cJSON *order)
 	/* Sent twice by a re-adopting supervisor: it is the same attempt. */
 	if (a->attempt != NULL && number == a->last_attempt)
 		return;
-	attempt_free(a->attempt);
-	a->attempt = NULL;
-	if (attempt_start(a, order, &err) == 0) {
-		idle_check(a);
-		return;
+	if (a->attempt != NULL && !attempt_is_over(a->attempt)) {
+		err_set(&err, ERR_BUSY, "attempt %d is not over",
+		    a->last_attempt);
+	} else {
+		attempt_free(a->attempt);
+		a->attempt = NULL;
+		if (attempt_start(a, order, &err) == 0) {
+			idle_check(a);
+			return;
+		}
 	}
 	log_error("attempt %d: %s", number, err.text);
 	m = agent_message(a, "failed", number);
@@ -331,6 +336,25 @@ load_rules(struct agent *a, struct err *err)
 	return rule_load(NULL, on_rule_problem, NULL, &a->rules, &problems, err);
 }
 
+static void
+log_line(const char *line, size_t len, void *arg)
+{
+	writer_append(arg, line, len, NULL, NULL);
+}
+
+static int
+open_log(struct agent *a, struct err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.4000s/agents/%s.log", a->spec->dir,
+	    a->node);
+	if (writer_open(a->writer, path, &a->log, err) == -1)
+		return -1;
+	log_sink(log_line, a->log);
+	return 0;
+}
+
 static int
 agent_init(struct agent *a, const char *dir, struct err *err)
 {
@@ -348,6 +372,7 @@ agent_init(struct agent *a, const char *dir, struct err *err)
 	if (spool_open(path, &a->spool, err) == -1 ||
 	    loop_new(&a->loop, err) == -1 ||
 	    writer_new(a->loop, OUTPUT_QUEUE_MAX, &a->writer, err) == -1 ||
+	    open_log(a, err) == -1 ||
 	    loop_watch_signals(a->loop, signals, on_signal, a, NULL,
 	    err) == -1 ||
 	    loop_timer_new(a->loop, on_idle, a, &a->idle_timer, err) == -1 ||
@@ -396,10 +421,12 @@ agent_run(const struct verb *v, int argc, char **argv)
 	raise_descriptor_limit();
 	if (agent_init(&a, argv[1], &err) == -1 ||
 	    (rc = loop_run(a.loop, &err)) == -1) {
+		log_sink(NULL, NULL);
 		log_error("%s", err.text);
 		return EXIT_NEGATIVE;
 	}
 	attempt_free(a.attempt);
+	log_sink(NULL, NULL);
 	if (!writer_free(a.writer, 2000))
 		log_warn("the file system hangs, some output was not written");
 	clean_socket_dir(&a);

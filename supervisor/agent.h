@@ -45,6 +45,7 @@ struct agent {
 	struct loop		*loop;
 	struct writer		*writer;
 	struct run_spec		*spec;
+	struct writer_file	*log;
 	struct spool		*spool;
 	struct rule_set		*rules;		/* for the live scan */
 	int			 listen_fd;
@@ -77,6 +78,8 @@ int	attempt_start(struct agent *, const cJSON *order, struct err *err);
 void	attempt_stop(struct attempt *, int64_t grace_ms, const char *why);
 void	attempt_signal(struct attempt *, int sig);
 void	attempt_free(struct attempt *);
+/* It has told its last event. */
+bool	attempt_is_over(const struct attempt *);
 /* Adds what a new supervisor must know to a hello. */
 void	attempt_describe(const struct attempt *, cJSON *hello);
 /* All output of the attempt has ended (agent_output.c). */

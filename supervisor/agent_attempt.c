@@ -348,6 +348,12 @@ attempt_signal(struct attempt *at, int sig)
 	wire_send(at->reaper, m);
 }
 
+bool
+attempt_is_over(const struct attempt *at)
+{
+	return at->phase == PHASE_GONE;
+}
+
 void
 attempt_describe(const struct attempt *at, cJSON *hello)
 {

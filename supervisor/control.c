@@ -91,6 +91,16 @@ tell_unheard(struct control_client *c)
 }
 
 static void
+tell_end(struct control_client *c, int code)
+{
+	cJSON *m = wire_message("end");
+
+	json_add_int(m, "code", code);
+	wire_send(c->wire, m);
+	wire_flush(c->wire, 1000);
+}
+
+static void
 on_message(const char *type, const cJSON *m, void *arg)
 {
 	struct control_client *c = arg;
@@ -100,6 +110,10 @@ on_message(const char *type, const cJSON *m, void *arg)
 		c->attached = true;
 		c->json = json_bool(m, "json", false);
 		tell_unheard(c);
+		if (c->s->end_written) {
+			tell_end(c, c->s->exit_code);
+			loop_timer_set(c->s->farewell, 0);
+		}
 	} else if (strcmp(type, "signal") == 0) {
 		sig = (int)json_int(m, "signal", 0);
 		if (sig == SIGTERM || sig == SIGINT || sig == SIGUSR1)
@@ -226,12 +240,18 @@ void
 control_end(struct supervisor *s, int code)
 {
 	struct control_client *c;
-	cJSON *m;
 
-	for (c = s->clients; c != NULL; c = c->next) {
-		m = wire_message("end");
-		json_add_int(m, "code", code);
-		wire_send(c->wire, m);
-		wire_flush(c->wire, 1000);
-	}
+	for (c = s->clients; c != NULL; c = c->next)
+		tell_end(c, code);
+}
+
+bool
+control_has_listener(const struct supervisor *s)
+{
+	const struct control_client *c;
+
+	for (c = s->clients; c != NULL; c = c->next)
+		if (c->attached)
+			return true;
+	return false;
 }

@@ -64,13 +64,16 @@ int
 journal_read(const char *path, struct history *h, long *good_bytes,
     struct err *err)
 {
+	struct err why = {0};
 	struct buf data = {0};
 	long good = 0;
 	int rc = -1;
 
-	if (file_read(path, JOURNAL_MAX, &data, err) == -1) {
-		if (errno == ENOENT)
+	if (file_read(path, JOURNAL_MAX, &data, &why) == -1) {
+		if (why.errnum == ENOENT)
 			rc = 0;
+		else if (err != NULL)
+			*err = why;
 	} else if (data.len == 0 || read_lines(&data, h, &good, err) == 0) {
 		rc = 0;
 	} else {
@@ -80,6 +83,44 @@ journal_read(const char *path, struct history *h, long *good_bytes,
 		*good_bytes = (size_t)good == data.len ? -1 : good;
 	buf_fini(&data);
 	return rc;
+}
+
+static void
+on_merged(int errnum, void *arg)
+{
+	struct journal *j = arg;
+
+	if (errnum == 0)
+		unlink(j->spool_path);
+}
+
+/* Records an earlier supervisor could not write to the store. */
+static void
+merge_spool(struct journal *j)
+{
+	struct buf spool = {0}, late = {0};
+	char *line, *end;
+	cJSON *record;
+
+	if (file_read(j->spool_path, JOURNAL_MAX, &spool, NULL) == -1)
+		goto out;
+	for (line = spool.data; (end = strchr(line, '\n')) != NULL;
+	    line = end + 1) {
+		record = NULL;
+		if (json_parse(line, (size_t)(end - line), &record, NULL) == 0 &&
+		    json_int(record, "seq", 0) > j->history->seq) {
+			history_apply(j->history, record);
+			buf_append(&late, line, (size_t)(end - line) + 1);
+		}
+		cJSON_Delete(record);
+	}
+	if (late.len > 0)
+		writer_append(j->file, late.data, late.len, on_merged, j);
+	else
+		unlink(j->spool_path);
+out:
+	buf_fini(&spool);
+	buf_fini(&late);
 }
 
 int
@@ -108,6 +149,7 @@ journal_open(const char *dir, const char *spool_path, struct loop *loop,
 	}
 	if (writer_open(writer, path, &j->file, err) == -1)
 		goto fail;
+	merge_spool(j);
 	*out = j;
 	return 0;
 fail:

@@ -27,7 +27,8 @@ typedef void	(*journal_tap_fn)(const cJSON *record, void *arg);
 typedef void	(*journal_done_fn)(void *arg);
 
 /* Reads DIR/journal.jsonl into the history and opens it for appending.  A torn
- * last line (power loss) is cut off; a broken line elsewhere is an error. */
+ * last line (power loss) is cut off; a broken line elsewhere is an error.  Records
+ * that wait in the spool are brought in. */
 int	journal_open(const char *dir, const char *spool_path, struct loop *,
 	    struct writer *, struct history *, struct journal **out,
 	    struct err *err);

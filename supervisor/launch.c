@@ -228,6 +228,17 @@ add_tee(cJSON *order, const char *tee)
 	json_add_text(order, "tee", list);
 }
 
+/* Quotes and control characters grow in JSON, so only the text itself tells. */
+static bool
+fits_frame(const cJSON *order)
+{
+	char *text = cJSON_PrintUnformatted(order);
+	bool fits = text != NULL && strlen(text) <= WIRE_FRAME_MAX;
+
+	free(text);
+	return fits;
+}
+
 cJSON *
 launch_order(struct supervisor *s, int attempt, struct err *err)
 {
@@ -273,6 +284,12 @@ launch_order(struct supervisor *s, int attempt, struct err *err)
 		set_wrapper(s, dir, defaults);
 		if (getenv("PET_MASTER_PORT") == NULL)
 			json_add_text(order, "port_name", "PET_MASTER_PORT");
+	}
+	if (!fits_frame(order)) {
+		err_set(err, ERR_LIMIT, "the command with its resume arguments "
+		    "is too long for a start order");
+		cJSON_Delete(order);
+		return NULL;
 	}
 	return order;
 }

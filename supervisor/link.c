@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "supervisor/supervisor.h"
@@ -25,6 +24,7 @@
 #define CONNECT_MS		20
 #define CONNECT_LIMIT_NS	(30 * NS_PER_S)
 #define AGENT_STARTS_MAX	5
+#define HELLO_MS		10000
 
 extern char **environ;
 
@@ -179,14 +179,32 @@ attempt_is_open(const struct supervisor *s)
 	    p == ATTEMPT_ENDING;
 }
 
+/* No attempt is open.  One that is gone but not decided is a new supervisor's
+ * first task. */
+static void
+hello_of_idle(struct supervisor *s)
+{
+	const struct history *h = &s->history;
+
+	if (s->state != STATE_CONNECTING || h->phase != ATTEMPT_GONE)
+		supervisor_event(s, EVENT_AGENT_IDLE);
+	else if (h->exits_failed == 0 && h->exits_ok >= s->count &&
+	    h->sign.kind == SIGN_NONE)
+		supervisor_event(s, EVENT_ALL_ENDED_WELL);
+	else
+		supervisor_event(s, EVENT_RESUME_EXAMINATION);
+}
+
 static void
 take_hello(struct supervisor *s, const cJSON *hello)
 {
 	const char *phase = json_str(hello, "phase", "idle");
 	int attempt = (int)json_int(hello, "attempt", 0), i = 0;
 	const cJSON *pid;
-	cJSON *m, *r;
+	cJSON *r;
 
+	s->hello_due = false;
+	loop_timer_cancel(s->connect_timer);
 	snprintf(s->node, sizeof(s->node), "%s", json_str(hello, "node", "?"));
 	s->agent_pid = (pid_t)json_int(hello, "pid", 0);
 	s->starting_agent = false;
@@ -207,27 +225,24 @@ take_hello(struct supervisor *s, const cJSON *hello)
 		supervisor_say(s, "the environment of %d processes of this user "
 		    "cannot be read; whether they belong to the run is unknown",
 		    (int)json_int(hello, "unreadable", 0));
-	m = link_order(s, "take");
+	/* First of all: orders of one that has not taken over are refused. */
+	link_send(s, link_order(s, "take"));
+	if (s->state == STATE_CONNECTING && s->history.stop_asked)
+		supervisor_event(s, EVENT_STOP_ASKED);
 	if (!attempt_is_open(s)) {
-		link_send(s, m);
-		supervisor_event(s, s->history.phase == ATTEMPT_GONE &&
-		    s->state == STATE_CONNECTING ? EVENT_RESUME_EXAMINATION :
-		    EVENT_AGENT_IDLE);
-		return;
-	}
-	if (strcmp(phase, "idle") == 0 || attempt != s->history.attempt) {
-		link_send(s, m);
+		hello_of_idle(s);
+	} else if (strcmp(phase, "idle") == 0 ||
+	    attempt != s->history.attempt) {
 		/* The attempt was lost while nobody looked. */
 		if (s->state == STATE_CONNECTING)
 			s->state = STATE_LOST;
 		supervisor_event(s, EVENT_AGENT_IDLE);
-		return;
+	} else {
+		cJSON_ArrayForEach(pid, cJSON_GetObjectItem(hello, "pids"))
+			if (i < s->count)
+				s->pids[i++] = (pid_t)pid->valuedouble;
+		supervisor_event(s, EVENT_AGENT_HAS_ATTEMPT);
 	}
-	cJSON_ArrayForEach(pid, cJSON_GetObjectItem(hello, "pids"))
-		if (i < s->count)
-			s->pids[i++] = (pid_t)pid->valuedouble;
-	supervisor_event(s, EVENT_AGENT_HAS_ATTEMPT);
-	link_send(s, m);
 }
 
 static void
@@ -258,21 +273,6 @@ on_lost(const struct err *why, void *arg)
 	supervisor_event(s, EVENT_AGENT_LOST);
 }
 
-/* Its log is the only place an agent without supervisor can speak to. */
-static int
-open_agent_log(struct supervisor *s, struct err *err)
-{
-	char dir[PATH_MAX], path[PATH_MAX];
-	int fd;
-
-	snprintf(dir, sizeof(dir), "%s/agents", s->spec->dir);
-	if (file_mkdirs(dir, 0700, err) == -1)
-		return -1;
-	snprintf(path, sizeof(path), "%.4000s/agent.log", dir);
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	return fd == -1 ? err_errno(err, "cannot open %s", path) : fd;
-}
-
 static int
 start_agent(struct supervisor *s, struct err *err)
 {
@@ -282,13 +282,11 @@ start_agent(struct supervisor *s, struct err *err)
 	posix_spawnattr_t attr;
 	sigset_t none;
 	pid_t pid;
-	int rc, log_fd;
+	int rc;
 
 	if (s->agent_starts++ >= AGENT_STARTS_MAX)
 		return err_set(err, ERR_LIMIT, "the agent ended %d times",
 		    AGENT_STARTS_MAX);
-	if ((log_fd = open_agent_log(s, err)) == -1)
-		return -1;
 	posix_spawn_file_actions_init(&fa);
 	posix_spawnattr_init(&attr);
 	sigemptyset(&none);
@@ -297,12 +295,12 @@ start_agent(struct supervisor *s, struct err *err)
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawn_file_actions_addopen(&fa, STDIN_FILENO, "/dev/null",
 	    O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&fa, log_fd, STDOUT_FILENO);
-	posix_spawn_file_actions_adddup2(&fa, log_fd, STDERR_FILENO);
+	/* What it has to say goes to agents/NODE.log; standard error, the
+	 * supervisor's, is for what a library prints before it dies. */
+	posix_spawn_file_actions_adddup2(&fa, STDERR_FILENO, STDOUT_FILENO);
 	rc = posix_spawn(&pid, CHILD_SELF, &fa, &attr, argv, environ);
 	posix_spawn_file_actions_destroy(&fa);
 	posix_spawnattr_destroy(&attr);
-	close(log_fd);
 	if (rc == 0) {
 		s->agent_child = pid;
 		return 0;
@@ -314,7 +312,7 @@ start_agent(struct supervisor *s, struct err *err)
 static void
 give_up(struct supervisor *s, const struct err *err)
 {
-	supervisor_say(s, "no agent on this node: %s (see %s/agents/agent.log)",
+	supervisor_say(s, "no agent on this node: %s (see %s/agents)",
 	    err->text, s->spec->dir);
 	supervisor_event(s, EVENT_AGENT_FAILED);
 }
@@ -327,11 +325,22 @@ on_connect_timer(void *arg)
 	char path[PATH_MAX];
 	int fd;
 
+	if (s->agent != NULL) {
+		/* It accepted and says nothing: stopped, or hung. */
+		wire_free(s->agent);
+		s->agent = NULL;
+		err_set(&err, ERR_TIMEOUT, "the agent does not answer");
+		give_up(s, &err);
+		return;
+	}
 	snprintf(path, sizeof(path), "%s/agent", s->spec->socket_dir);
 	if ((fd = wire_connect(path, &err)) != -1) {
 		if (wire_new(s->loop, fd, on_message, on_lost, s, &s->agent,
-		    &err) == 0)
+		    &err) == 0) {
+			s->hello_due = true;
+			loop_timer_set(s->connect_timer, HELLO_MS);
 			return;
+		}
 		close(fd);
 	}
 	/* One that ended before it listened is tried again, a few times. */

@@ -22,7 +22,10 @@ static const struct row rows[] = {
 	ROW(CONNECTING, RESUME_EXAMINATION, EXAMINE,            EXAMINING),
 	ROW(CONNECTING, AGENT_LOST,         RECONNECT,          CONNECTING),
 	ROW(CONNECTING, AGENT_FAILED,       CLOSE_NO_AGENT,     CLOSED),
-	ROW(CONNECTING, STOP_ASKED,         CLOSE_STOPPED,      CLOSED),
+	/* an agent that comes may have ranks to stop */
+	ROW(CONNECTING, STOP_ASKED,         NOTHING,            STOPPING),
+	/* a new supervisor finds an attempt that ended well */
+	ROW(CONNECTING, ALL_ENDED_WELL,     FINISH,             CLOSED),
 
 	ROW(SELECTING,  SELECTED,           LAUNCH,             LAUNCHING),
 	ROW(SELECTING,  GIVE_UP,            CLOSE_GIVEN_UP,     CLOSED),
@@ -50,6 +53,7 @@ static const struct row rows[] = {
 	ROW(LINGERING,  AGENT_LOST,         RECONNECT,          LINGERING),
 	ROW(LINGERING,  AGENT_IDLE,         FINISH,             CLOSED),
 	ROW(LINGERING,  AGENT_HAS_ATTEMPT,  WAIT_FOR_STRAYS,    LINGERING),
+	ROW(LINGERING,  AGENT_FAILED,       FINISH,             CLOSED),
 	ROW(LINGERING,  STOP_ASKED,         STOP_RANKS,         STOPPING),
 
 	ROW(ENDING,     GONE,               EXAMINE,            EXAMINING),

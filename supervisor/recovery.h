@@ -44,7 +44,7 @@
 
 #define RECOVERY_ACTIONS(X) \
 	X(NOTHING) \
-	X(SELECT)		/* look for a checkpoint */ \
+	X(SELECT)		/* look for a checkpoint (no agent: AGENT_LOST) */ \
 	X(LAUNCH)		/* order the start of the next attempt */ \
 	X(ADOPT)		/* go on with the attempt the agent has */ \
 	X(NOTE_START) \

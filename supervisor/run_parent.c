@@ -43,6 +43,7 @@ struct parent {
 	int			 starts;
 	int			 pending[16];	/* signals not delivered yet */
 	int			 pending_count;
+	bool			 had_one;	/* a supervisor of this run */
 	bool			 ended;
 	bool			 line_start;	/* of the terminal */
 	struct err		*err;
@@ -167,6 +168,7 @@ connected(struct parent *p, int fd)
 		fail(p);
 		return;
 	}
+	p->had_one = true;
 	m = wire_message("attach");
 	cJSON_AddBoolToObject(m, "json", p->spec->options.json);
 	wire_send(p->wire, m);
@@ -208,7 +210,8 @@ static int
 spawn_supervisor(struct parent *p)
 {
 	char *const argv[] = { (char *)(uintptr_t)"holdfast",
-	    (char *)(uintptr_t)"supervisor", p->spec->dir, NULL };
+	    (char *)(uintptr_t)"supervisor", p->spec->dir, p->had_one ?
+	    (char *)(uintptr_t)"respawned" : NULL, NULL };
 	posix_spawn_file_actions_t fa;
 	posix_spawnattr_t attr;
 	int log_fd = open_log(p->spec), rc;
@@ -235,6 +238,7 @@ spawn_supervisor(struct parent *p)
 		errno = rc;
 		return err_errno(p->err, "cannot start the supervisor");
 	}
+	p->had_one = true;
 	return loop_watch_process(p->loop, p->child, on_child_over, p,
 	    &p->child_watch, p->err);
 }

@@ -385,6 +385,7 @@ run_spec_load(const char *dir, struct run_spec **out, bool *missing,
 {
 	struct run_spec *s = calloc(1, sizeof(*s));
 	char *path = file_join(dir, "run.json");
+	struct err why = {0};
 	struct buf data = {0};
 	cJSON *root = NULL;
 	int rc = -1;
@@ -395,9 +396,11 @@ run_spec_load(const char *dir, struct run_spec **out, bool *missing,
 		err_memory(err);
 		goto out;
 	}
-	if (file_read(path, 1u << 20, &data, err) == -1) {
-		if (missing != NULL && errno == ENOENT)
+	if (file_read(path, 1u << 20, &data, &why) == -1) {
+		if (missing != NULL && why.errnum == ENOENT)
 			*missing = true;
+		if (err != NULL)
+			*err = why;
 		goto out;
 	}
 	if (json_parse(data.data, data.len, &root, err) == -1 ||

@@ -46,8 +46,9 @@ keep(struct spool *s, int64_t seq, cJSON *event)
 	return 0;
 }
 
-/* A torn last line is what a killed agent leaves: it was never sent. */
-static void
+/* A torn last line is what a killed agent leaves: it was never sent.  Returns
+ * how many bytes are whole lines. */
+static size_t
 take_over(struct spool *s, struct buf *data)
 {
 	char *line = data->data, *end;
@@ -63,6 +64,7 @@ take_over(struct spool *s, struct buf *data)
 			cJSON_Delete(o);
 		line = end + 1;
 	}
+	return (size_t)(line - data->data);
 }
 
 int
@@ -70,15 +72,20 @@ spool_open(const char *path, struct spool **out, struct err *err)
 {
 	struct spool *s = calloc(1, sizeof(*s));
 	struct buf data = {0};
+	bool torn = false;
+	size_t whole = 0;
 
 	if (s == NULL)
 		return err_memory(err);
 	s->tail = &s->head;
-	if (file_read(path, SPOOL_FILE_MAX, &data, err) == 0)
-		take_over(s, &data);
+	if (file_read(path, SPOOL_FILE_MAX, &data, err) == 0) {
+		whole = take_over(s, &data);
+		torn = whole < data.len;
+	}
 	buf_fini(&data);
 	s->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (s->fd == -1) {
+	/* The next line must not be glued to a torn one. */
+	if (s->fd == -1 || (torn && ftruncate(s->fd, (off_t)whole) == -1)) {
 		err_errno(err, "cannot open %s", path);
 		spool_free(s);
 		return -1;

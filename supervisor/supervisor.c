@@ -22,6 +22,7 @@
 
 #define WRITER_QUEUE_MAX	(64u << 20)
 #define WRITER_WAIT_MS		5000
+#define FAREWELL_MS		5000
 
 void
 supervisor_say(struct supervisor *s, const char *fmt, ...)
@@ -40,14 +41,31 @@ supervisor_say(struct supervisor *s, const char *fmt, ...)
 }
 
 static void
+leave(struct supervisor *s)
+{
+	link_close(s);
+	loop_stop(s->loop, s->exit_code);
+}
+
+/* The parent may still be connecting: it must hear how the run ended. */
+static void
 on_end_journaled(void *arg)
 {
 	struct supervisor *s = arg;
 
+	s->end_written = true;
 	status_write(s);
 	control_end(s, s->exit_code);
-	link_close(s);
-	loop_stop(s->loop, s->exit_code);
+	if (control_has_listener(s))
+		leave(s);
+	else
+		loop_timer_set(s->farewell, FAREWELL_MS);
+}
+
+static void
+on_farewell(void *arg)
+{
+	leave(arg);
 }
 
 static void
@@ -59,6 +77,7 @@ close_run(struct supervisor *s, int code, const char *why)
 	loop_timer_cancel(s->delay);
 	loop_timer_cancel(s->exits);
 	loop_timer_cancel(s->settle);
+	s->state = STATE_CLOSED;
 	s->exit_code = code;
 	r = journal_record("end", s->history.attempt);
 	json_add_int(r, "code", code);
@@ -124,6 +143,7 @@ do_note_start(struct supervisor *s)
 		    (long long)s->selection.step);
 	else if (s->selection.result == SELECTION_FOUND)
 		snprintf(from, sizeof(from), ", from a checkpoint");
+	s->agent_starts = 0;
 	if (s->spec->options.nproc_per_node > 0)
 		supervisor_say(s, "attempt %d: %d rank%s started on %s%s",
 		    s->history.attempt, s->count, s->count == 1 ? "" : "s",
@@ -241,8 +261,6 @@ do_adopt(struct supervisor *s)
 	} else if (s->history.exits_ok > 0) {
 		supervisor_event(s, EVENT_RANK_ENDED_WELL);
 	}
-	if (s->history.stop_asked)
-		supervisor_event(s, EVENT_STOP_ASKED);
 }
 
 static void
@@ -272,6 +290,11 @@ do_select(struct supervisor *s)
 	const struct decision *d = &s->history.decision;
 	bool decided = s->history.phase == ATTEMPT_DECIDED;
 
+	/* It may have gone while nothing was asked of it. */
+	if (s->agent == NULL) {
+		supervisor_event(s, EVENT_AGENT_LOST);
+		return;
+	}
 	if (decided && d->before_step != JSON_UNKNOWN)
 		examine_select(s, d->before_step);
 	else if (decided && s->incident.verdict.json != NULL)
@@ -293,15 +316,32 @@ do_start_delay(struct supervisor *s)
 	loop_timer_set(s->delay, ms);
 }
 
+/* True when there was an order that still waited for its record. */
+static bool
+forget_start_order(struct supervisor *s)
+{
+	bool waited = s->start_order != NULL;
+
+	cJSON_Delete(s->start_order);
+	s->start_order = NULL;
+	return waited;
+}
+
 static void
 do_stop_ranks(struct supervisor *s)
 {
 	int64_t grace = s->stops > 1 ? 0 : s->spec->options.grace_ms;
+	cJSON *r;
 
-	cJSON_Delete(s->start_order);
-	s->start_order = NULL;
 	loop_timer_cancel(s->exits);
 	loop_timer_cancel(s->settle);
+	if (forget_start_order(s)) {
+		r = journal_record("gone", s->history.attempt);
+		json_add_text(r, "proof", "never started");
+		journal_append(s->journal, r, NULL, NULL);
+		supervisor_event(s, EVENT_GONE);
+		return;
+	}
 	order_stop(s, grace, "the run was asked to stop");
 	supervisor_say(s, grace > 0 ? "stopping the ranks (again to kill them)" :
 	    "killing the ranks");
@@ -346,6 +386,7 @@ act(struct supervisor *s, enum recovery_action action)
 		loop_timer_set(s->settle, SUPERVISOR_SETTLE_MS);
 		break;
 	case DO_OPEN_INCIDENT_LOST:
+		forget_start_order(s);
 		open_incident(s, SIGN_AGENT_LOST);
 		link_connect(s);
 		break;
@@ -419,10 +460,10 @@ static void
 on_lease(void *arg)
 {
 	struct supervisor *s = arg;
-	struct err err = {0};
+	char path[PATH_MAX];
 
-	if (lock_renew(s->spec->dir, &err) == -1)
-		log_debug("%s", err.text);
+	snprintf(path, sizeof(path), "%.4000s/lock", s->spec->dir);
+	writer_touch(s->writer, path);
 	loop_timer_set(s->lease, LOCK_RENEW_MS);
 }
 
@@ -456,7 +497,8 @@ make_timers(struct supervisor *s, struct err *err)
 	if (loop_timer_new(s->loop, on_settled, s, &s->settle, err) == -1 ||
 	    loop_timer_new(s->loop, on_exits_timer, s, &s->exits, err) == -1 ||
 	    loop_timer_new(s->loop, on_delay_over, s, &s->delay, err) == -1 ||
-	    loop_timer_new(s->loop, on_lease, s, &s->lease, err) == -1)
+	    loop_timer_new(s->loop, on_lease, s, &s->lease, err) == -1 ||
+	    loop_timer_new(s->loop, on_farewell, s, &s->farewell, err) == -1)
 		return -1;
 	loop_timer_set(s->lease, LOCK_RENEW_MS);
 	return 0;
@@ -477,6 +519,47 @@ journal_life(struct supervisor *s)
 	json_add_int(r, "pid", getpid());
 	json_add_int(r, "generation", s->history.generation + 1);
 	journal_append(s->journal, r, NULL, NULL);
+}
+
+static void
+log_line(const char *line, size_t len, void *arg)
+{
+	writer_append(arg, line, len, NULL, NULL);
+}
+
+/* The log lies on the shared file system: the loop must not wait for it. */
+static int
+open_log(struct supervisor *s, struct err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.4000s/agents/supervisor.log",
+	    s->spec->dir);
+	if (writer_open(s->writer, path, &s->log, err) == -1)
+		return -1;
+	log_sink(log_line, s->log);
+	return 0;
+}
+
+/* A respawned supervisor may find that its predecessor had written the end and
+ * died before the parent heard it: then there is nothing but to say it again. */
+static void
+begin(struct supervisor *s, bool respawned)
+{
+	if (respawned && s->history.ended) {
+		s->exit_code = s->history.end_code;
+		s->state = STATE_CLOSED;
+		s->end_written = true;
+		loop_timer_set(s->farewell, FAREWELL_MS);
+		return;
+	}
+	journal_life(s);
+	if (s->history.stop_asked) {
+		s->stop_signal = s->history.stop_signal;
+		s->stops = 1;
+	}
+	status_changed(s);
+	link_connect(s);
 }
 
 static int
@@ -501,19 +584,19 @@ supervisor_init(struct supervisor *s, const char *dir, struct err *err)
 	snprintf(spool, sizeof(spool), "%s/journal", s->spec->socket_dir);
 	if (loop_new(&s->loop, err) == -1 ||
 	    writer_new(s->loop, WRITER_QUEUE_MAX, &s->writer, err) == -1 ||
-	    journal_open(s->spec->dir, spool, s->loop, s->writer, &s->history,
+	    open_log(s, err) == -1 || journal_open(s->spec->dir, spool, s->loop, s->writer, &s->history,
 	    &s->journal, err) == -1 || make_timers(s, err) == -1 ||
 	    loop_watch_signals(s->loop, signals, on_signal, s, NULL,
 	    err) == -1 || control_init(s, err) == -1 || link_init(s, err) == -1)
 		return -1;
 	journal_tap(s->journal, on_record, s);
-	journal_life(s);
 	return 0;
 }
 
 static void
 supervisor_fini(struct supervisor *s)
 {
+	log_sink(NULL, NULL);
 	control_close(s);
 	rmdir(s->spec->socket_dir);
 	if (!writer_free(s->writer, WRITER_WAIT_MS))
@@ -535,17 +618,17 @@ supervisor_run(const struct verb *v, int argc, char **argv)
 
 	(void)v;
 	log_open_environment("supervisor");
-	if (argc != 2) {
+	if (argc < 2 || argc > 3) {
 		log_error("the supervisor is started by holdfast run");
 		return EXIT_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	if (supervisor_init(&s, argv[1], &err) == -1) {
+		log_sink(NULL, NULL);
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	status_changed(&s);
-	link_connect(&s);
+	begin(&s, argc == 3);
 	if ((rc = loop_run(s.loop, &err)) == -1) {
 		log_error("%s", err.text);
 		return EXIT_NEGATIVE;

@@ -50,6 +50,7 @@ struct supervisor {
 	struct writer		*writer;
 	struct run_spec		*spec;
 	struct journal		*journal;
+	struct writer_file	*log;
 	struct history		 history;
 	enum recovery_state	 state;
 	bool			 adopted;	/* found a run already going */
@@ -74,6 +75,7 @@ struct supervisor {
 	pid_t			 agent_child;	/* started here, not reaped yet */
 	int			 agent_starts;
 	bool			 starting_agent;
+	bool			 hello_due;	/* connected, not introduced yet */
 	int64_t			 connect_until_ns;
 	struct loop_timer	*connect_timer;
 
@@ -88,6 +90,8 @@ struct supervisor {
 	cJSON			*unheard_records;
 
 	struct loop_timer	*settle, *exits, *delay, *lease, *status_timer;
+	struct loop_timer	*farewell;	/* until the parent has heard the end */
+	bool			 end_written;
 	int			 stops;		/* times asked */
 	int			 stop_signal;
 	enum recovery_state	 status_state;	/* last one written */
@@ -129,6 +133,7 @@ void	control_broadcast_text(struct supervisor *, const char *line);
 void	control_broadcast_record(struct supervisor *, const cJSON *record);
 void	control_broadcast_tee(struct supervisor *, const cJSON *note);
 void	control_end(struct supervisor *, int code);
+bool	control_has_listener(const struct supervisor *);
 
 /* status.c */
 void	status_changed(struct supervisor *);

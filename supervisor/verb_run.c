@@ -234,6 +234,27 @@ settle_spec(struct run_spec **spec, struct err *err)
 	return run_spec_save(new, err);
 }
 
+/* --fresh.  The lock goes along with what is set aside. */
+static int
+forget(const struct run_spec *spec, struct err *err)
+{
+	struct run_spec *old = NULL;
+	bool missing, live, freed;
+
+	if (run_spec_load(spec->dir, &old, &missing, err) == -1 && missing)
+		return 0;
+	live = old != NULL && ranks_may_live(old);
+	run_spec_free(old);
+	if (live)
+		return err_set(err, ERR_USAGE, "run %s is not over, its ranks may "
+		    "live: without --fresh the same command takes them over, "
+		    "then holdfast stop %s ends them", spec->options.name,
+		    spec->options.name);
+	if (set_aside(spec->dir, err) == -1 || check_store(spec, err) == -1)
+		return -1;
+	return lock_acquire(spec->dir, false, &freed, err);
+}
+
 static int
 start(const struct verb *v, struct run_spec **spec)
 {
@@ -245,12 +266,9 @@ start(const struct verb *v, struct run_spec **spec)
 	    lock_acquire((*spec)->dir, (*spec)->options.take_over, &freed,
 	    &err) == -1)
 		return verb_fail(v, &err);
-	if ((*spec)->options.fresh && !freed) {
-		/* The lock goes along with what is set aside. */
-		if (set_aside((*spec)->dir, &err) == -1 ||
-		    check_store(*spec, &err) == -1 ||
-		    lock_acquire((*spec)->dir, false, &freed, &err) == -1)
-			return verb_fail(v, &err);
+	if ((*spec)->options.fresh && forget(*spec, &err) == -1) {
+		lock_release((*spec)->dir);
+		return verb_fail(v, &err);
 	}
 	if (settle_spec(spec, &err) == -1 ||
 	    run_spec_make_socket_dir(*spec, &err) == -1) {
