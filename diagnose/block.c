@@ -52,6 +52,11 @@ shape_of(const struct line *l)
 	    contains(l, "Exception in thread"))
 		return contains(l, "Exception in thread") ? SHAPE_OTHER :
 		    SHAPE_IGNORED;
+	/* Rich draws its frames in boxes (U+2500..U+257F). */
+	if (l->len - i > 2 && memcmp(l->text + i, "\xe2\x94", 2) == 0)
+		return SHAPE_FRAME;
+	if (l->len - i > 2 && memcmp(l->text + i, "\xe2\x95", 2) == 0)
+		return SHAPE_FRAME;
 	if (i >= 2 || (l->len - i > 6 && memcmp(l->text + i, "File \"", 6) == 0))
 		return SHAPE_FRAME;
 	return SHAPE_OTHER;
@@ -83,7 +88,8 @@ note_frame(const struct line *l, struct block *b, bool first)
 }
 
 void
-block_find(const struct stream *s, const struct event *e, struct block *out)
+block_find(const struct stream *s, const struct line_styles *styles,
+    const struct event *e, struct block *out)
 {
 	struct piece p = { e->start, e->start };
 	int lines, other = 0;
@@ -99,6 +105,7 @@ block_find(const struct stream *s, const struct event *e, struct block *out)
 			break;
 		line_parse(s->data + p.start, p.end - p.start > 1024 ? 1024 :
 		    p.end - p.start, &l);
+		line_styles_apply(styles, &l);
 		if (l.key != e->key)
 			continue;
 		shape = shape_of(&l);
@@ -181,8 +188,8 @@ is_exception(const struct line *l)
 }
 
 bool
-block_exception(const struct stream *s, const struct event *mark,
-    struct piece *out, struct line *line)
+block_exception(const struct stream *s, const struct line_styles *styles,
+    const struct event *mark, struct piece *out, struct line *line)
 {
 	size_t at = mark->start + mark->len;
 	int lines;
@@ -197,6 +204,7 @@ block_exception(const struct stream *s, const struct event *mark,
 			return false;
 		line_parse(s->data + out->start, out->end - out->start > 4096 ?
 		    4096 : out->end - out->start, line);
+		line_styles_apply(styles, line);
 		if (line->key != mark->key)
 			continue;
 		switch (shape_of(line)) {

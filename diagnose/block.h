@@ -24,13 +24,13 @@ struct block {
 	int	depth;		/* exceptions of the chain before this one */
 };
 
-void	block_find(const struct stream *, const struct event *,
-	    struct block *out);
+void	block_find(const struct stream *, const struct line_styles *,
+	    const struct event *, struct block *out);
 
 /* An exception at the end of a traceback that no rule knows: looks forward from
  * the "Traceback" mark for the first line of the same writer that is no frame
  * and begins with a class name.  False when there is none. */
-bool	block_exception(const struct stream *, const struct event *mark,
-	    struct piece *out, struct line *line);
+bool	block_exception(const struct stream *, const struct line_styles *,
+	    const struct event *mark, struct piece *out, struct line *line);
 
 #endif

@@ -15,6 +15,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/progress.h"
 
+#define TRACEBACK_MAX	(64u << 10)	/* bytes of a traceback */
 #define TAIL_MAX	(256u << 10)	/* searched for the last step line */
 
 static const struct rule rule_exception = {
@@ -181,7 +182,7 @@ add_event(struct case_file *c, const struct event *e,
 
 	if (got_over(f, e) && !survives_progress(f, e))
 		return 0;
-	block_find(s, e, &block);
+	block_find(s, &c->events.styles, e, &block);
 	if (block.ignored)
 		return 0;
 	if ((p = add_cause(c, err)) == NULL)
@@ -214,6 +215,19 @@ is_event(const struct case_file *c, size_t from, size_t to, size_t start)
 	return false;
 }
 
+/* Some rule knows what a traceback ends with, or what came soon after. */
+static bool
+has_event_behind(const struct case_file *c, const struct event *mark,
+    size_t to)
+{
+	const struct event *e = mark + 1, *end = c->events.list + to;
+
+	for (; e < end && e->start - mark->start < TRACEBACK_MAX; e++)
+		if (e->rule->def.role != ROLE_CONTEXT)
+			return true;
+	return false;
+}
+
 static int
 add_unknown_exception(struct case_file *c, const struct event *mark,
     size_t from, size_t to, struct err *err)
@@ -224,8 +238,13 @@ add_unknown_exception(struct case_file *c, const struct event *mark,
 	struct piece p;
 	struct line line;
 
-	if (!block_exception(s, mark, &p, &line) ||
-	    is_event(c, from, to, p.start))
+	if (!block_exception(s, &c->events.styles, mark, &p, &line)) {
+		if (!got_over(&c->facts[mark->stream], mark) &&
+		    !has_event_behind(c, mark, to))
+			c->unknown_exception = true;
+		return 0;
+	}
+	if (is_event(c, from, to, p.start))
 		return 0;
 	c->unknown_exception = true;
 	if (r == NULL)

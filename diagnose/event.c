@@ -67,6 +67,26 @@ is_hypothesis(const char *text, size_t len)
 	return false;
 }
 
+/* A line of source that a traceback shows: "    raise ValueError(...)". */
+static bool
+is_source(const struct line *l)
+{
+	static const char *const words[] = {
+		"raise ", "return ", "if ", "elif ", "except ", "except:", "assert ",
+		"def ", "class ", "with ", "for ", "while ", "self.", "log.",
+		"logger.", "logging.", "print("
+	};
+	size_t n = 0, i;
+
+	while (n < l->len && l->text[n] == ' ')
+		n++;
+	for (i = 0; n >= 4 && i < sizeof(words) / sizeof(words[0]); i++)
+		if (l->len - n >= strlen(words[i]) &&
+		    memcmp(l->text + n, words[i], strlen(words[i])) == 0)
+			return true;
+	return false;
+}
+
 static struct match *
 compiled(struct match **slot, const char *pattern, struct rule *r)
 {
@@ -104,7 +124,7 @@ rule_matches(struct collector *c, struct rule *r, const struct line *line,
 			return false;
 	}
 	return r->def.role == ROLE_BENIGN || r->def.role == ROLE_CONTEXT ||
-	    !is_hypothesis(text, match_start(m));
+	    (!is_hypothesis(text, match_start(m)) && !is_source(line));
 }
 
 /* Lines between two offsets, at most `most`. */
@@ -256,6 +276,8 @@ best_rule(struct collector *c, const char *data, size_t len, struct event *e,
 	line_parse(whole, whole_len, &line);
 	if (line.ours)
 		return NULL;
+	line_styles_learn(&c->events->styles, &line);
+	line_styles_apply(&c->events->styles, &line);
 	*text_offset = whole == data ? (size_t)(line.text - data) : 0;
 	/* First the rules that find something, then the benign ones, which
 	 * only matter where something was found. */
@@ -443,6 +465,7 @@ events_collect_rule(struct events *ev, struct rule_set *set,
 	size_t i, from = ev->count;
 	int rc = -1;
 
+	memset(&ev->styles, 0, sizeof(ev->styles));
 	if (ev->matched == NULL)
 		ev->matched = calloc(set->count + 1, sizeof(*ev->matched));
 	c.states = calloc(set->count + 1, sizeof(*c.states));

@@ -37,6 +37,7 @@ struct events {
 	struct event	*list;		/* by stream, then position */
 	size_t		 count, cap;
 	uint32_t	*matched;	/* lines won, per rule */
+	struct line_styles styles;	/* of the stream read last */
 	bool		 gave_up;	/* a match limit was hit */
 };
 

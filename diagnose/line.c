@@ -2,11 +2,75 @@
 /*
  * line.c - cuts lines, and pieces between carriage returns, out of a buffer.
  */
+#include <ctype.h>
 #include <string.h>
 
 #include "diagnose/line.h"
 
 #define BACK_MAX	65536	/* a longer line is cut there */
+
+void
+line_styles_learn(struct line_styles *st, const struct line *l)
+{
+	static const char mark[] = "Traceback (most recent call last)";
+	size_t n = l->len < LINE_STYLE_LEN + sizeof(mark) ? l->len :
+	    LINE_STYLE_LEN + sizeof(mark);
+	const char *at = memmem(l->text, n, mark, sizeof(mark) - 1);
+	size_t len = at ? (size_t)(at - l->text) : 0, i;
+
+	if (len < 2 || len > LINE_STYLE_LEN || st->count == LINE_STYLES_MAX)
+		return;
+	/* A word before it is text ("Original Traceback"), and so is a quote. */
+	for (i = len; i > 0 && l->text[i - 1] == ' '; i--)
+		;
+	if (i == 0 || strchr(":|]>-)", l->text[i - 1]) == NULL ||
+	    l->text[i - 1] == '\0' || memchr(l->text, '"', len) != NULL)
+		return;
+	for (i = 0; i < st->count; i++)
+		if (st->list[i].len == len &&
+		    memcmp(st->list[i].text, l->text, len) == 0)
+			return;
+	st->list[st->count].len = len;
+	memcpy(st->list[st->count++].text, l->text, len);
+}
+
+/* Bytes of text that have the shape of a style; 0 when it has another one. */
+static size_t
+style_length(const char *style, size_t len, const char *text, size_t n)
+{
+	size_t i = 0, k = 0;
+
+	while (i < len) {
+		if (!isdigit((unsigned char)style[i])) {
+			if (k == n || text[k++] != style[i++])
+				return 0;
+			continue;
+		}
+		if (k == n || !isdigit((unsigned char)text[k]))
+			return 0;
+		while (i < len && isdigit((unsigned char)style[i]))
+			i++;
+		while (k < n && isdigit((unsigned char)text[k]))
+			k++;
+	}
+	return k;
+}
+
+void
+line_styles_apply(const struct line_styles *st, struct line *l)
+{
+	size_t i, n;
+
+	for (i = 0; i < st->count; i++) {
+		n = style_length(st->list[i].text, st->list[i].len, l->text,
+		    l->len);
+		if (n == 0)
+			continue;
+		l->text += n;
+		l->len -= n;
+		return;
+	}
+}
 
 size_t
 line_strip_ansi(const char *data, size_t len, char *out)

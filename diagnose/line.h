@@ -33,6 +33,22 @@ struct line {
 /* Takes the prefixes off one line (without its newline). */
 void	line_parse(const char *data, size_t len, struct line *out);
 
+/* Prefixes no reader knows, learnt from what stands before a "Traceback (most
+ * recent call last)": lines of the same shape, digits for digits, have it taken
+ * off as well.  A zeroed one knows nothing. */
+#define LINE_STYLES_MAX	8
+#define LINE_STYLE_LEN	80
+struct line_styles {
+	size_t	count;
+	struct {
+		size_t	len;
+		char	text[LINE_STYLE_LEN];
+	} list[LINE_STYLES_MAX];
+};
+
+void	line_styles_learn(struct line_styles *, const struct line *);
+void	line_styles_apply(const struct line_styles *, struct line *);
+
 /* Copies a line without ANSI escape sequences; out holds at least len bytes.
  * Returns the new length. */
 size_t	line_strip_ansi(const char *data, size_t len, char *out);

@@ -586,8 +586,70 @@ prefix_bar(struct cursor *c)
 	return close + 1 < c->end ? (size_t)(close + 1 - c->p) : 0;
 }
 
+/* ECMA-48 colours at the front of a line. */
+static size_t
+prefix_ansi(struct cursor *c)
+{
+	size_t n = 2;
+
+	if (left(c) < 3 || c->p[0] != '\033' || c->p[1] != '[')
+		return 0;
+	while (n < left(c) && (isdigit((unsigned char)c->p[n]) || c->p[n] == ';'))
+		n++;
+	return n < left(c) && c->p[n] >= 0x40 && c->p[n] <= 0x7e ? n + 1 : 0;
+}
+
+/* docker compose: "trainer-1  | "; kubectl --prefix: "[pod/train-0/main] " */
+static size_t
+prefix_container(struct cursor *c)
+{
+	const char *close;
+	size_t n = 0;
+
+	if (has(c, "[pod/")) {
+		close = memchr(c->p, ']', left(c) < 160 ? left(c) : 160);
+		if (close == NULL)
+			return 0;
+		mix_key(c, c->p, (size_t)(close - c->p));
+		return one_space(c, (size_t)(close + 1 - c->p));
+	}
+	while (n < left(c) && n < 64 && (isalnum((unsigned char)c->p[n]) ||
+	    c->p[n] == '-' || c->p[n] == '_' || c->p[n] == '.'))
+		n++;
+	if (c->p != c->begin || n < 3 || !isdigit((unsigned char)c->p[n - 1]) ||
+	    (c->p[n - 2] != '-' && c->p[n - 2] != '_'))
+		return 0;
+	close = c->p + n;
+	while (n < left(c) && c->p[n] == ' ')
+		n++;
+	if (n + 1 >= left(c) || close == c->p + n || c->p[n] != '|')
+		return 0;
+	mix_key(c, c->p, (size_t)(close - c->p));
+	return one_space(c, n + 1);
+}
+
+/* JSON of an error handler: `    "message": "`, `{"message": {"message": "` */
+static size_t
+prefix_json(struct cursor *c)
+{
+	static const char key[] = "\"message\": ";
+	size_t n = 0, k = sizeof(key) - 1;
+
+	while (n < left(c) && (c->p[n] == ' ' || c->p[n] == '{'))
+		n++;
+	while (left(c) - n > k + 1 && memcmp(c->p + n, key, k) == 0) {
+		n += k;
+		if (c->p[n] == '"')
+			return n + 1;
+		if (c->p[n] != '{')
+			return 0;
+		n++;
+	}
+	return 0;
+}
+
 static const prefix_fn readers[] = {
-	prefix_bar, prefix_srun, prefix_time, prefix_kernel,
+	prefix_ansi, prefix_container, prefix_json, prefix_bar, prefix_srun, prefix_time, prefix_kernel,
 	prefix_bracket_rank, prefix_process_group, prefix_glog, prefix_ray,
 	prefix_level, prefix_logger, prefix_clock, prefix_us_time,
 	prefix_number, prefix_syslog, prefix_pdsh, prefix_channel, prefix_task

@@ -101,7 +101,7 @@ out:
 
 const struct verb verb_diagnose = {
 	.name = "diagnose",
-	.summary = "Says what went wrong in these logs, and proves it.",
+	.summary = "say what went wrong in logs, and prove it",
 	.operands = "FILE|DIR|-...",
 	.opts = diagnose_opts,
 	.run = run_diagnose

@@ -281,7 +281,7 @@ run_rules(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_rules = {
 	.name = "rules",
-	.summary = "Lists, shows and checks the rules logs are diagnosed with.",
+	.summary = "list, show and check the rules of the diagnosis",
 	.operands = "[ID|DIR]",
 	.actions = actions,
 	.opts = rules_opts,
