@@ -188,6 +188,11 @@ merge(struct pool *pool, size_t index)
 			    c->parts.list[i].name, (long long)r->step,
 			    (long long)c->report.step);
 	}
+	/* one apart is a matter of where a trainer begins to count */
+	if (c->name_step != REPORT_UNKNOWN && c->report.step != REPORT_UNKNOWN &&
+	    llabs(c->name_step - c->report.step) > 1)
+		report_note(&c->report, "its name tells %lld, its contents step "
+		    "%lld", (long long)c->name_step, (long long)c->report.step);
 }
 
 static int
