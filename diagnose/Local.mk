@@ -29,7 +29,8 @@ libdiagnose_la_SOURCES = \
 	%D%/verb_diagnose.c \
 	%D%/verb_rules.c \
 	%D%/verbs.h \
-	%D%/verdict.c %D%/verdict.h
+	%D%/verdict.c %D%/verdict.h \
+	%D%/watchdog.c %D%/watchdog.h
 nodist_libdiagnose_la_SOURCES = %D%/rules_builtin.c
 libdiagnose_la_LIBADD = libdiagnose-core.la -lm
 

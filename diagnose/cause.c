@@ -278,6 +278,31 @@ read_table(struct case_file *c, const struct event *mark)
 	c->table_rank = rank;
 }
 
+static bool
+cancels(const struct rule *r, const char *id)
+{
+	const char *const *k = r->def.cancels;
+
+	for (; k != NULL && *k != NULL; k++)
+		if (strcmp(*k, id) == 0)
+			return true;
+	return false;
+}
+
+/* Lines that a later one takes back: "server not responding" by "server OK". */
+static bool
+is_cancelled(const struct case_file *c, size_t i, size_t to)
+{
+	const char *id = c->events.list[i].rule->def.id;
+	size_t k;
+
+	for (k = i + 1; k < to; k++)
+		if (c->events.list[k].rule->def.cancels != NULL &&
+		    cancels(c->events.list[k].rule, id))
+			return true;
+	return false;
+}
+
 static int
 read_stream(struct case_file *c, uint32_t stream, struct err *err)
 {
@@ -307,7 +332,8 @@ read_stream(struct case_file *c, uint32_t stream, struct err *err)
 		}
 		if (e->rule->reason == NULL || e->rule->def.role == ROLE_BENIGN ||
 		    e->rule->def.role == ROLE_CONTEXT ||
-		    e->rule->def.role == ROLE_TEARDOWN)
+		    e->rule->def.role == ROLE_TEARDOWN ||
+		    is_cancelled(c, i, to))
 			continue;
 		if (add_event(c, e, e->rule->reason, err) == -1)
 			return -1;

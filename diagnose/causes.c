@@ -15,7 +15,7 @@
 
 #include "diagnose/cause.h"
 #include "diagnose/causes.h"
-#include "diagnose/progress.h"
+#include "diagnose/watchdog.h"
 
 #define TEXT_MAX	600	/* of the quoted line */
 #define SKEW_NS		2000000000ll	/* clocks of two nodes differ less */
@@ -57,6 +57,16 @@ compare_table(const struct cause *a, const struct cause *b, int rank)
 	return (a->event.rank == rank) - (b->event.rank == rank);
 }
 
+/* SIGABRT is a weak symptom, unless it stands before the others: then the abort
+ * is what the others saw. */
+static bool
+is_abort(const struct cause *a)
+{
+	return a->rank_class >= CLASS_SYMPTOM && !a->exit &&
+	    a->event.rule->def.source != SOURCE_LAUNCHER &&
+	    strcmp(a->reason->name, "native_crash") == 0;
+}
+
 static bool
 better(const struct cause *a, const struct cause *b, int table_rank)
 {
@@ -68,6 +78,8 @@ better(const struct cause *a, const struct cause *b, int table_rank)
 		return a->rank_class < b->rank_class;
 	if (a->late != b->late)
 		return b->late;
+	if (a->rank_class >= CLASS_SYMPTOM && is_abort(a) != is_abort(b))
+		return compare_order(a, b) < 0;
 	if (a->rank_class != b->rank_class)
 		return a->rank_class < b->rank_class;
 	if ((d = compare_table(a, b, table_rank)) != 0)
@@ -378,12 +390,54 @@ confidence(const struct case_file *c, const struct cause *w,
 	return x;
 }
 
+#define NODES_MAX	4096	/* told apart when their share is counted */
+#define SHARED_PERCENT	20	/* more nodes than this: shared infrastructure */
+
+static size_t
+add_node(const char **nodes, size_t n, const char *name)
+{
+	size_t i;
+
+	if (name == NULL || *name == '\0' || n == NODES_MAX)
+		return n;
+	for (i = 0; i < n; i++)
+		if (strcmp(nodes[i], name) == 0)
+			return n;
+	nodes[n] = name;
+	return n + 1;
+}
+
+/* The same cause on more than a fifth of the nodes is no fault of a node. */
+static bool
+is_shared(const struct case_file *c, const struct cause *w)
+{
+	const char **nodes = calloc(NODES_MAX, sizeof(*nodes));
+	size_t i, all = 0, hit = 0;
+
+	if (nodes == NULL)
+		return false;
+	for (i = 0; i < c->count; i++)
+		if (c->causes[i].reason == w->reason && !c->causes[i].echo)
+			hit = add_node(nodes, hit, c->causes[i].event.node);
+	for (i = 0; i < c->feed->count; i++)
+		all = add_node(nodes, all, c->feed->streams[i].node);
+	for (i = 0; i < c->count; i++)
+		all = add_node(nodes, all, c->causes[i].event.node);
+	free(nodes);
+	return hit > 1 && hit * 100 > all * SHARED_PERCENT;
+}
+
 static void
-fill_suspects(struct verdict *v, const struct cause *w)
+fill_suspects(struct verdict *v, const struct case_file *c,
+    const struct cause *w)
 {
 	struct verdict_suspect *s;
 	char why[200];
 
+	if (strcmp(w->reason->name, "nccl_timeout") == 0)
+		watchdog_suspects(c, v);
+	if (v->suspect_count == VERDICT_SUSPECTS)
+		return;
 	if (w->event.node[0] == '\0' ||
 	    strcmp(v->category, "infrastructure") != 0)
 		return;
@@ -392,7 +446,11 @@ fill_suspects(struct verdict *v, const struct cause *w)
 	s = &v->suspects[v->suspect_count++];
 	s->node = copy_or_null(w->event.node);
 	s->why = copy_or_null(why);
-	if (v->action == ACTION_RESTART_EXCLUDING_NODE)
+	if (v->action != ACTION_RESTART_EXCLUDING_NODE)
+		return;
+	if (is_shared(c, w))
+		v->action = ACTION_BACKOFF_RETRY;
+	else
 		v->action_node = copy_or_null(w->event.node);
 }
 
@@ -466,7 +524,7 @@ fill_verdict(struct verdict *v, const struct case_file *c,
 	fill_root(v, c, w);
 	fill_symptoms(v, c, w);
 	fill_alternatives(v, c, w);
-	fill_suspects(v, w);
+	fill_suspects(v, c, w);
 	fill_stage(v, c, w);
 	fill_fingerprint(v, c, w);
 	v->confidence = confidence(c, w, v);

@@ -249,6 +249,14 @@ fill_event(struct event *e, struct rule *r, const struct line *line)
 		copy_text(e->gpu, sizeof(e->gpu), p, len);
 }
 
+/* A benign rule matters only where another one found something, unless it takes
+ * earlier lines back. */
+static bool
+waits(const struct rule *r)
+{
+	return r->def.role == ROLE_BENIGN && r->def.cancels == NULL;
+}
+
 static void
 remember(struct collector *c, uint32_t rule)
 {
@@ -285,7 +293,7 @@ best_rule(struct collector *c, const char *data, size_t len, struct event *e,
 		const struct hit *hit = &c->hits[i % c->hit_count];
 		struct rule *r = &c->set->rules[hit->rule];
 
-		if ((r->def.role == ROLE_BENIGN) != (i >= c->hit_count) ||
+		if (waits(r) != (i >= c->hit_count) ||
 		    (i >= c->hit_count && best == NULL && c->only == EVENTS_ALL))
 			continue;
 		if (r->broken || (best != NULL &&

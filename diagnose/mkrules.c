@@ -108,6 +108,7 @@ put_rule(size_t i, const struct rule_def *d)
 	    " .fold = %d,", d->line, d->column, (int)d->role, (int)d->source,
 	    d->action, d->priority, d->within, d->confidence, d->fold);
 	put_list_member(i, "hides", "h", d->hides);
+	put_list_member(i, "cancels", "k", d->cancels);
 	put_list_member(i, "examples", "e", d->examples);
 	put_list_member(i, "counterexamples", "c", d->counterexamples);
 	put_list_member(i, "literals", "l", d->literals);
@@ -132,6 +133,7 @@ put_rules(const struct rule_set *set)
 		if (is_mark(d))
 			continue;
 		put_list(i, "h", d->hides);
+		put_list(i, "k", d->cancels);
 		put_list(i, "e", d->examples);
 		put_list(i, "c", d->counterexamples);
 		put_list(i, "l", d->literals);

@@ -305,6 +305,10 @@ resolve(struct rule_set *set, struct rule *r, rule_problem_fn problem,
 		if (rule_set_reason(set, r->def.hides[i]) == NULL)
 			report(problem, arg, r, "hides an unknown reason",
 			    r->def.hides[i]);
+	for (i = 0; r->def.cancels != NULL && r->def.cancels[i] != NULL; i++)
+		if (rule_set_find(set, r->def.cancels[i]) == -1)
+			report(problem, arg, r, "cancels an unknown rule",
+			    r->def.cancels[i]);
 	r->after = -1;
 	if (r->def.after != NULL) {
 		r->after = rule_set_find(set, r->def.after);

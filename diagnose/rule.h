@@ -74,6 +74,7 @@ struct rule_def {
 	int		 within;	/* lines between `after` and this */
 	double		 confidence;	/* 0: by role */
 	const char *const *hides;	/* reasons it explains */
+	const char *const *cancels;	/* rules whose earlier lines it takes back */
 	const char *const *examples;
 	const char *const *counterexamples;
 	const char *const *literals;	/* one of them is in every match */

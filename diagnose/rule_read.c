@@ -27,7 +27,8 @@ struct reading {
 };
 
 static const char *const rule_keys[] = {
-	"id", "reason", "role", "source", "match", "unless", "hides", "action",
+	"id", "reason", "role", "source", "match", "unless", "hides", "cancels",
+	"action",
 	"examples", "counterexamples", "after", "within", "priority",
 	"confidence", "advice", NULL
 };
@@ -208,6 +209,7 @@ read_rule(struct reading *rd, const struct yaml *y)
 	d.within = get_number(rd, y, "within", 1, 10000, 20, &ok);
 	d.confidence = get_share(rd, y, "confidence", &ok);
 	ok &= get_list(rd, y, "hides", &d.hides);
+	ok &= get_list(rd, y, "cancels", &d.cancels);
 	ok &= get_list(rd, y, "examples", &d.examples);
 	ok &= get_list(rd, y, "counterexamples", &d.counterexamples);
 	if (ok && (d.id == NULL || d.match == NULL)) {

@@ -108,6 +108,7 @@ rule_json(const struct rule *r)
 	json_add_text(o, "action", action_of(r));
 	json_add_int(o, "priority", r->def.priority);
 	add_texts(o, "hides", r->def.hides);
+	add_texts(o, "cancels", r->def.cancels);
 	add_texts(o, "literals", r->def.literals);
 	add_texts(o, "examples", r->def.examples);
 	add_texts(o, "counterexamples", r->def.counterexamples);
@@ -145,6 +146,7 @@ show(const struct rule *r)
 	put_row("advice", r->def.advice ? r->def.advice :
 	    r->reason ? r->reason->advice : NULL);
 	put_rows("hides", r->def.hides);
+	put_rows("cancels", r->def.cancels);
 	put_rows("literals", r->def.literals);
 	put_rows("examples", r->def.examples);
 }
