@@ -22,7 +22,8 @@ libdiagnose_la_SOURCES = \
 	%D%/feed.c %D%/feed.h \
 	%D%/line.c %D%/line.h \
 	%D%/live.c %D%/live.h \
-	%D%/prefix.c \
+	%D%/prefix.c %D%/prefix.h \
+	%D%/prefix_log.c \
 	%D%/progress.c %D%/progress.h \
 	%D%/rule_load.c %D%/rule_load.h \
 	%D%/time_text.c %D%/time_text.h \

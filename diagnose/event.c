@@ -564,7 +564,13 @@ rule_set_match_line(struct rule_set *set, const char *line, size_t len,
 		len = MATCH_LINE_MAX;
 	c.scratch = scratch;
 	scan_run(set->scanner, line, len, on_line_hit, &c);
-	r = c.hit_count ? best_rule(&c, line, len, &e, &text) : NULL;
+	if (c.hit_count == 0)
+		return NULL;
+	if (memory != NULL)
+		none.styles = memory->styles;
+	r = best_rule(&c, line, len, &e, &text);
+	if (memory != NULL)
+		memory->styles = none.styles;
 	if (r != NULL && out != NULL) {
 		e.text = text;
 		e.len = (uint32_t)len;

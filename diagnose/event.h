@@ -63,6 +63,7 @@ bool	rule_set_may_match(const struct rule_set *, const char *line,
 struct line_memory {
 	uint64_t	*last;		/* per rule: line it matched last, 0 never */
 	uint64_t	 line;		/* the current one, 1-based */
+	struct line_styles styles;
 };
 /* Matches one line against all rules; the rule that wins, or NULL.  Updates the
  * memory, which may be NULL when no rule has an `after:`. */

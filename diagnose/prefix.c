@@ -10,66 +10,15 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "diagnose/line.h"
-#include "diagnose/time_text.h"
+#include "diagnose/prefix.h"
 
 #define ROUNDS_MAX	14
 
-struct cursor {
-	const char	*p;
-	const char	*end;
-	const char	*begin;
-	struct line	*out;
-};
-
 typedef size_t	(*prefix_fn)(struct cursor *);
 
-static size_t
-left(const struct cursor *c)
-{
-	return (size_t)(c->end - c->p);
-}
-
-static bool
-at_digit(const char *p, const char *end)
-{
-	return p < end && *p >= '0' && *p <= '9';
-}
-
-static bool
-has(const struct cursor *c, const char *text)
-{
-	size_t n = strlen(text);
-
-	return left(c) >= n && memcmp(c->p, text, n) == 0;
-}
-
-/* Digits at p: their count, the value capped at a billion. */
-static size_t
-digits(const char *p, const char *end, int *value)
-{
-	size_t n = 0;
-	long v = 0;
-
-	while (at_digit(p + n, end)) {
-		if (v < 100000000)
-			v = v * 10 + (p[n] - '0');
-		n++;
-	}
-	*value = (int)v;
-	return n;
-}
-
-static size_t
-one_space(const struct cursor *c, size_t n)
-{
-	return n > 0 && n < left(c) && (c->p[n] == ' ' || c->p[n] == '\t') ?
-	    n + 1 : n;
-}
-
 /* FNV-1a; who printed a line is told by the prefixes that name someone. */
-static void
-mix_key(struct cursor *c, const char *p, size_t n)
+void
+prefix_mix_key(struct cursor *c, const char *p, size_t n)
 {
 	uint64_t h = c->out->key ? c->out->key : 0xcbf29ce484222325ull;
 	size_t i;
@@ -79,8 +28,8 @@ mix_key(struct cursor *c, const char *p, size_t n)
 	c->out->key = h ? h : 1;
 }
 
-static void
-set_rank(struct cursor *c, int rank)
+void
+prefix_set_rank(struct cursor *c, int rank)
 {
 	char tag[16];
 	int i;
@@ -90,138 +39,8 @@ set_rank(struct cursor *c, int rank)
 	c->out->rank = rank;
 	for (i = 0; i < 4; i++)
 		tag[i] = (char)(rank >> (8 * i));
-	mix_key(c, "rank", 4);
-	mix_key(c, tag, 4);
-}
-
-/* ISO time, bare or in brackets, with what loggers put behind it. */
-static size_t
-prefix_time(struct cursor *c)
-{
-	size_t open = left(c) > 0 && (*c->p == '[' || *c->p == '('), n;
-	int64_t t;
-
-	n = line_parse_time(c->p + open, left(c) - open, &t);
-	if (n == 0)
-		return 0;
-	if (c->out->time_ns == LINE_NO_TIME)
-		c->out->time_ns = t;
-	n += open;
-	if (open) {
-		if (n >= left(c) || (c->p[n] != ']' && c->p[n] != ')'))
-			return 0;
-		n++;
-	}
-	if (n < left(c) && c->p[n] == ':')
-		n++;
-	n = one_space(c, n);
-	if (left(c) > n + 2 && (memcmp(c->p + n, "| ", 2) == 0 ||
-	    memcmp(c->p + n, "- ", 2) == 0))
-		n += 2;
-	return n;
-}
-
-/* "12:13:46 " or "[12:13:46] " */
-static size_t
-prefix_clock(struct cursor *c)
-{
-	size_t open = left(c) > 0 && *c->p == '[', n;
-	int seconds, ns;
-
-	n = time_of_day(c->p + open, left(c) - open, &seconds, &ns);
-	if (n == 0)
-		return 0;
-	n += open;
-	if (n >= left(c) || c->p[n] != (open ? ']' : ' '))
-		return 0;
-	return one_space(c, n + open);
-}
-
-/* "[03/17/23 20:03:12] ", "03/17/2023 20:03:12 - " */
-static size_t
-prefix_us_time(struct cursor *c)
-{
-	size_t open = left(c) > 0 && *c->p == '[', n;
-	const char *p = c->p + open;
-	int v, seconds, ns;
-
-	if (left(c) < 18 + open || p[2] != '/' || p[5] != '/' ||
-	    !time_two_digits(p, 1, 12, &v) || !time_two_digits(p + 3, 1, 31, &v))
-		return 0;
-	n = 6 + digits(p + 6, c->end, &v);
-	if ((n != 8 && n != 10) || n + 9 > left(c) - open || p[n] != ' ')
-		return 0;
-	n++;
-	if ((v = (int)time_of_day(p + n, left(c) - open - n, &seconds, &ns)) == 0)
-		return 0;
-	n += (size_t)v + open;
-	if (open && n < left(c) && c->p[n] == ']')
-		n++;
-	n = one_space(c, n);
-	if (left(c) > n + 2 && memcmp(c->p + n, "- ", 2) == 0)
-		n += 2;
-	return n;
-}
-
-/* syslog: "Nov 30 12:00:00 host proc[123]: " */
-static size_t
-prefix_syslog(struct cursor *c)
-{
-	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-	const char *p = c->p, *host, *colon;
-	char name[4] = "";
-	int seconds, ns;
-	size_t n;
-
-	if (left(c) < 17 || p[3] != ' ' || p[6] != ' ')
-		return 0;
-	memcpy(name, p, 3);
-	if (strstr(months, name) == NULL ||
-	    (n = time_of_day(p + 7, left(c) - 7, &seconds, &ns)) == 0)
-		return 0;
-	n = one_space(c, n + 7);
-	host = c->p + n;
-	while (n < left(c) && c->p[n] != ' ')
-		n++;
-	if (n == left(c))
-		return n;
-	c->out->node = host;
-	c->out->node_len = (size_t)(c->p + n - host);
-	mix_key(c, host, c->out->node_len);
-	n = one_space(c, n);
-	/* The program name has no space in it. */
-	colon = memchr(c->p + n, ':', left(c) - n);
-	if (colon != NULL && colon - (c->p + n) < 48 &&
-	    memchr(c->p + n, ' ', (size_t)(colon - (c->p + n))) == NULL)
-		n = one_space(c, (size_t)(colon + 1 - c->p));
-	return n;
-}
-
-/* dmesg: "[  123.456789] ", "[  +0.000316] ", and -T: "[Sat Jan 31 ..] " */
-static size_t
-prefix_kernel(struct cursor *c)
-{
-	const char *close;
-	size_t n = 1, k;
-	int v;
-
-	if (left(c) < 5 || *c->p != '[')
-		return 0;
-	while (n < left(c) && (c->p[n] == ' ' || c->p[n] == '+'))
-		n++;
-	k = digits(c->p + n, c->end, &v);
-	if (k > 0 && n + k < left(c) && c->p[n + k] == '.') {
-		n += k + 1;
-		k = digits(c->p + n, c->end, &v);
-		if (k >= 1 && n + k < left(c) && c->p[n + k] == ']')
-			return one_space(c, n + k + 1);
-		return 0;
-	}
-	close = memchr(c->p, ']', left(c) < 30 ? left(c) : 30);
-	if (close != NULL && close - c->p == 25 && c->p[4] == ' ' &&
-	    c->p[8] == ' ' && c->p[14] == ':' && c->p[17] == ':')
-		return one_space(c, 26);
-	return 0;
+	prefix_mix_key(c, "rank", 4);
+	prefix_mix_key(c, tag, 4);
 }
 
 /* "[rank3]: ", "[rank: 3] ", "[Rank 3] ", "[default0]:", "[1,26]<stdout>:" */
@@ -259,9 +78,9 @@ prefix_bracket_rank(struct cursor *c)
 	n++;
 	if (local) {
 		c->out->local_rank = v;
-		mix_key(c, c->p, n);
+		prefix_mix_key(c, c->p, n);
 	} else {
-		set_rank(c, v);
+		prefix_set_rank(c, v);
 	}
 	for (i = 0; i < 2; i++) {
 		const char *tag = i ? "<stderr>" : "<stdout>";
@@ -291,43 +110,8 @@ prefix_process_group(struct cursor *c)
 		return 0;
 	p = memmem(c->p, (size_t)(close - c->p), "Rank ", 5);
 	if (p != NULL && digits(p + 5, close, &v) > 0)
-		set_rank(c, v);
+		prefix_set_rank(c, v);
 	return one_space(c, (size_t)(close + 1 - c->p));
-}
-
-/* glog: "[E909 09:55:46.996672294 ProcessGroupNCCL.cpp:1709] ",
- * "E0227 17:39:41.510000 293816 site-packages/x.py:732] ", "[W socket.cpp:401] " */
-static size_t
-prefix_glog(struct cursor *c)
-{
-	size_t open = left(c) > 0 && *c->p == '[', n = open;
-	const char *close;
-	int v, seconds, ns;
-	char level;
-	size_t k;
-
-	if (left(c) < open + 8 || strchr("IWEFC", c->p[n]) == NULL)
-		return 0;
-	level = c->p[n++];
-	k = digits(c->p + n, c->end, &v);
-	if (k > 4 || (k == 0 && !open))
-		return 0;
-	n += k;
-	if (n >= left(c) || c->p[n] != ' ')
-		return 0;
-	n++;
-	if (k > 0 && time_of_day(c->p + n, left(c) - n, &seconds, &ns) == 0)
-		return 0;
-	close = memchr(c->p + n, ']', left(c) - n < 240 ? left(c) - n : 240);
-	if (close == NULL || memchr(c->p + n, ':', (size_t)(close - c->p) - n) == NULL)
-		return 0;
-	c->out->level = level == 'I' ? LEVEL_INFO : level == 'W' ? LEVEL_WARN :
-	    LEVEL_ERROR;
-	n = one_space(c, (size_t)(close + 1 - c->p));
-	/* "[0/0] " of torch._inductor is part of the text; "[c10d] " goes. */
-	if (left(c) - n > 7 && memcmp(c->p + n, "[c10d] ", 7) == 0)
-		n += 7;
-	return n;
 }
 
 /* Ray: "(Name pid=123, ip=10.0.0.1) " */
@@ -343,7 +127,7 @@ prefix_ray(struct cursor *c)
 	if (close == NULL ||
 	    memmem(c->p, (size_t)(close - c->p), "pid=", 4) == NULL)
 		return 0;
-	mix_key(c, c->p, (size_t)(close - c->p));
+	prefix_mix_key(c, c->p, (size_t)(close - c->p));
 	p = memmem(c->p, (size_t)(close - c->p), "ip=", 3);
 	if (p != NULL && p > c->p && p[-1] == ' ') {
 		c->out->node = p + 3;
@@ -371,7 +155,7 @@ prefix_srun(struct cursor *c)
 	n++;
 	if (n < left(c) && c->p[n] != ' ')
 		return 0;
-	set_rank(c, v);
+	prefix_set_rank(c, v);
 	return one_space(c, n);
 }
 
@@ -400,7 +184,7 @@ prefix_pdsh(struct cursor *c)
 			return 0;
 	c->out->node = c->p;
 	c->out->node_len = n;
-	mix_key(c, c->p, n);
+	prefix_mix_key(c, c->p, n);
 	return n + 2;
 }
 
@@ -417,100 +201,10 @@ prefix_number(struct cursor *c)
 	if (k == 0 || k > 7 || k + 2 >= left(c) || c->p[k + 1] != ']' ||
 	    (c->p[k + 2] != ' ' && c->p[k + 2] != ':'))
 		return 0;
-	mix_key(c, c->p, k + 2);
+	prefix_mix_key(c, c->p, k + 2);
 	if (c->p[k + 2] == ':' && k + 3 < left(c) && c->p[k + 3] != ' ')
 		return k + 3;
 	return c->p[k + 2] == ':' ? one_space(c, k + 3) : k + 3;
-}
-
-struct level_word {
-	const char	*word;
-	enum line_level	 level;
-};
-
-static const struct level_word levels[] = {
-	{ "ERROR", LEVEL_ERROR }, { "CRITICAL", LEVEL_ERROR },
-	{ "FATAL", LEVEL_ERROR }, { "WARNING", LEVEL_WARN },
-	{ "WARN", LEVEL_WARN }, { "INFO", LEVEL_INFO },
-	{ "DEBUG", LEVEL_INFO }, { NULL, LEVEL_NONE }
-};
-
-/* Level words: "[ERROR] ", "ERROR:name:", "ERROR name: ", "ERROR    | mod:f:1 - ".
- * Only levels of errors are taken off: a warning keeps its word, so that a rule
- * for an exception does not take a logged one for a raised one. */
-static size_t
-prefix_level(struct cursor *c)
-{
-	size_t open = left(c) > 0 && *c->p == '[', n = open, k;
-	const struct level_word *w;
-
-	for (w = levels; w->word != NULL; w++) {
-		k = strlen(w->word);
-		if (left(c) >= n + k && memcmp(c->p + n, w->word, k) == 0)
-			break;
-	}
-	if (w->word == NULL)
-		return 0;
-	n += k;
-	if (n >= left(c))
-		return 0;
-	if (open && c->p[n++] != ']')
-		return 0;
-	if (!open && c->p[n] != ':' && c->p[n] != ' ')
-		return 0;
-	if (c->out->level == LEVEL_NONE)
-		c->out->level = w->level;
-	if (w->level != LEVEL_ERROR)
-		return 0;
-	if (!open && c->p[n] == ':' && n + 1 < left(c) && c->p[n + 1] != ' ') {
-		/* logging.basicConfig: "ERROR:logger.name:text" */
-		for (k = n + 1; k < left(c) && (isalnum((unsigned char)c->p[k]) ||
-		    c->p[k] == '.' || c->p[k] == '_' || c->p[k] == '-'); k++)
-			;
-		if (k < left(c) && k > n + 1 && c->p[k] == ':' &&
-		    islower((unsigned char)c->p[n + 1]))
-			return k + 1;
-	}
-	if (n < left(c) && c->p[n] == ':')
-		n++;
-	while (n < left(c) && c->p[n] == ' ')
-		n++;
-	if (left(c) - n > 2 && (memcmp(c->p + n, "| ", 2) == 0 ||
-	    memcmp(c->p + n, "- ", 2) == 0))
-		n += 2;
-	return n;
-}
-
-/* "torch.distributed.elastic.multiprocessing.api: " or "name - " between a time
- * and a level. */
-static size_t
-prefix_logger(struct cursor *c)
-{
-	size_t n = 0, k;
-	const struct level_word *w;
-
-	if (c->out->time_ns == LINE_NO_TIME || !isalpha((unsigned char)*c->p))
-		return 0;
-	while (n < left(c) && n < 100 && (isalnum((unsigned char)c->p[n]) ||
-	    c->p[n] == '.' || c->p[n] == '_' || c->p[n] == '-'))
-		n++;
-	if (n == 0 || n >= left(c))
-		return 0;
-	k = n;
-	if (c->p[k] == ':')
-		k++;
-	while (k < left(c) && (c->p[k] == ' ' || c->p[k] == '-' || c->p[k] == '|'))
-		k++;
-	if (k == n)
-		return 0;
-	for (w = levels; w->word != NULL; w++) {
-		size_t b = k < left(c) && c->p[k] == '[';
-
-		if (left(c) - k >= strlen(w->word) + b &&
-		    memcmp(c->p + k + b, w->word, strlen(w->word)) == 0)
-			return k;
-	}
-	return 0;
 }
 
 /* "name.node03.log [stderr] ", "stdout F " of the Kubernetes runtime */
@@ -610,7 +304,7 @@ prefix_container(struct cursor *c)
 		close = memchr(c->p, ']', left(c) < 160 ? left(c) : 160);
 		if (close == NULL)
 			return 0;
-		mix_key(c, c->p, (size_t)(close - c->p));
+		prefix_mix_key(c, c->p, (size_t)(close - c->p));
 		return one_space(c, (size_t)(close + 1 - c->p));
 	}
 	while (n < left(c) && n < 64 && (isalnum((unsigned char)c->p[n]) ||
@@ -624,7 +318,7 @@ prefix_container(struct cursor *c)
 		n++;
 	if (n + 1 >= left(c) || close == c->p + n || c->p[n] != '|')
 		return 0;
-	mix_key(c, c->p, (size_t)(close - c->p));
+	prefix_mix_key(c, c->p, (size_t)(close - c->p));
 	return one_space(c, n + 1);
 }
 
@@ -649,10 +343,11 @@ prefix_json(struct cursor *c)
 }
 
 static const prefix_fn readers[] = {
-	prefix_ansi, prefix_container, prefix_json, prefix_bar, prefix_srun, prefix_time, prefix_kernel,
-	prefix_bracket_rank, prefix_process_group, prefix_glog, prefix_ray,
-	prefix_level, prefix_logger, prefix_clock, prefix_us_time,
-	prefix_number, prefix_syslog, prefix_pdsh, prefix_channel, prefix_task
+	prefix_ansi, prefix_container, prefix_json, prefix_bar, prefix_srun,
+	prefix_time, prefix_kernel, prefix_bracket_rank,
+	prefix_process_group, prefix_glog, prefix_ray, prefix_level,
+	prefix_logger, prefix_clock, prefix_us_time, prefix_number,
+	prefix_syslog, prefix_pdsh, prefix_channel, prefix_task
 };
 
 void

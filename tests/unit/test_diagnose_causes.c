@@ -50,7 +50,10 @@ static const char rules_yaml[] =
     "- {id: limit, reason: job_time_limit, role: root, source: scheduler, "
     "match: 'DUE TO TIME LIMIT'}\n"
     "- {id: closing, role: teardown, source: launcher, match: 'closing signal'}\n"
-    "- {id: harmless, role: benign, match: 'KeyError: .*retrying'}\n";
+    "- {id: harmless, role: benign, match: 'KeyError: .*retrying'}\n"
+    "- {id: server-down, reason: gpu_lost, role: root, match: 'server gone'}\n"
+    "- {id: server-up, role: benign, cancels: [server-down], "
+    "match: 'server back'}\n";
 
 static struct rule_set *set;
 
@@ -144,6 +147,17 @@ static const struct row rows[] = {
 	{ "[rank0]: ValueError: b\n[rank1]: KeyError: 'a'\n"
 	  "Root Cause (first observed failure):\n[0]:\n  time      : t\n"
 	  "  rank      : 1 (local_rank: 1)\n", "diagnosed", "key_error", 2 },
+	/* taken back by a later line, but not by an earlier one */
+	{ "server gone\nserver back\n", "no_error", "none", -1 },
+	{ "server back\nserver gone\n", "diagnosed", "gpu_lost", 2 },
+	/* a prefix no one knows, a traceback that ends in nothing known */
+	{ "<w 1> Traceback (most recent call last):\n<w 1>   File \"t.py\", line 3\n"
+	  "<w 1> KeyError: 'a'\n", "diagnosed", "key_error", 3 },
+	{ TB, "undetermined", "unknown", -1 },
+	/* source shown in a traceback is no message */
+	{ "Traceback (most recent call last):\n  File \"t.py\", line 3, in main\n"
+	  "    raise X('Connection closed by peer')\nValueError: b\n", "diagnosed",
+	  "value_error", 4 },
 	/* bars, colours, garbage */
 	{ "1%|a\r2%|b\r\033[31mKeyError: 'a'\033[0m\n", "diagnosed", "key_error", 1 },
 	{ "\xff\xfe\x01 \nKeyError: 'a'\n", "diagnosed", "key_error", 2 },
@@ -329,6 +343,44 @@ START_TEST(kernel_record_names_the_node)
 }
 END_TEST
 
+START_TEST(shared_fault_excludes_nobody)
+{
+	struct verdict v;
+
+	put("rank00000.log", STEPS);
+	put("n1.kmsg", "[5.0] NVRM: Xid (3b:00): 79, lost\n");
+	put("n2.kmsg", "[5.0] NVRM: Xid (4b:00): 79, lost\n");
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "gpu_lost");
+	ck_assert_int_eq(v.action, ACTION_BACKOFF_RETRY);
+	ck_assert_ptr_null(v.action_node);
+	verdict_fini(&v);
+}
+END_TEST
+
+/* Rank 2 enqueued less; rank 3 of five says nothing. */
+START_TEST(watchdog_names_who_is_missing)
+{
+	static const char log[] =
+	    "[rank0]: Watchdog caught it, last enqueued work: 9, last\n"
+	    "[rank1]: Watchdog caught it, last enqueued work: 9, last\n"
+	    "[rank2]: Watchdog caught it, last enqueued work: 7, last\n"
+	    "[rank4]: Watchdog caught it, last enqueued NCCL work: 9, last\n";
+	struct feed feed = {0};
+	struct verdict v;
+	struct err err;
+
+	ck_assert_int_eq(feed_add_memory(&feed, "t", log, strlen(log), &err), 0);
+	diagnose(&feed, &v);
+	ck_assert_int_eq(v.status, VERDICT_SYMPTOM_ONLY);
+	ck_assert_uint_eq(v.suspect_count, 2);
+	ck_assert_ptr_nonnull(strstr(v.suspects[0].why, "rank 2 enqueued 7"));
+	ck_assert_ptr_nonnull(strstr(v.suspects[1].why, "rank 3 is silent"));
+	verdict_fini(&v);
+	feed_fini(&feed);
+}
+END_TEST
+
 /* The same failure elsewhere has the same print, another one has not. */
 START_TEST(fingerprints)
 {
@@ -368,11 +420,13 @@ main(void)
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_loop_test(t, one_log, 0, (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_test(t, fingerprints);
+	tcase_add_test(t, watchdog_names_who_is_missing);
 	tcase_add_checked_fixture(d, set_up_dir, tear_down_dir);
 	tcase_add_test(d, killed_rank_is_the_cause);
 	tcase_add_test(d, first_to_exit_has_the_cause);
 	tcase_add_test(d, silent_exit_is_undetermined);
 	tcase_add_test(d, kernel_record_names_the_node);
+	tcase_add_test(d, shared_fault_excludes_nobody);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, d);
 	r = srunner_create(s);

@@ -74,6 +74,15 @@ static const struct row rows[] = {
 	  " 45%|####  | 7/16 [00:01<00:02, 1.1s/it]", -1, NULL, LEVEL_NONE },
 	{ "2026-01-31T03:12:41.001125857Z stderr F text", "text", -1, NULL,
 	  LEVEL_NONE },
+	{ "trainer-1  | text", "text", -1, NULL, LEVEL_NONE },
+	{ "a_2 | text", "text", -1, NULL, LEVEL_NONE },
+	{ "a | text", "a | text", -1, NULL, LEVEL_NONE },
+	{ "[pod/train-0/main] text", "text", -1, NULL, LEVEL_NONE },
+	{ "\033[1;31m[rank2]: \033[0mtext", "text", 2, NULL, LEVEL_NONE },
+	{ "    \"message\": \"RuntimeError: x", "RuntimeError: x", -1, NULL,
+	  LEVEL_NONE },
+	{ "{\"message\": {\"message\": \"RuntimeError: x", "RuntimeError: x", -1,
+	  NULL, LEVEL_NONE },
 	{ "[", "[", -1, NULL, LEVEL_NONE },
 	{ "[rank", "[rank", -1, NULL, LEVEL_NONE },
 	{ "[rank99999999999999]: x", "[rank99999999999999]: x", -1, NULL,
@@ -158,6 +167,39 @@ START_TEST(times_are_read)
 }
 END_TEST
 
+/* What stands before a Traceback is taken off lines of the same shape. */
+START_TEST(styles_are_learnt)
+{
+	static const char *const rows_of[][2] = {
+		{ "[w][17] - KeyError: 'a'", "KeyError: 'a'" },
+		{ "[w][] - KeyError: 'a'", "[w][] - KeyError: 'a'" },
+		{ "[w][17] + KeyError: 'a'", "[w][17] + KeyError: 'a'" },
+		{ "[w][1", "[w][1" },
+	};
+	static const char first[] =
+	    "[w][3] - Traceback (most recent call last):";
+	static const char text[] = "Original Traceback (most recent call last):";
+	struct line_styles st = {0};
+	struct line l;
+	size_t i;
+
+	line_parse(text, strlen(text), &l);
+	line_styles_learn(&st, &l);
+	ck_assert_uint_eq(st.count, 0);
+	line_parse(first, strlen(first), &l);
+	line_styles_learn(&st, &l);
+	line_styles_learn(&st, &l);
+	ck_assert_uint_eq(st.count, 1);
+	for (i = 0; i < sizeof(rows_of) / sizeof(rows_of[0]); i++) {
+		line_parse(rows_of[i][0], strlen(rows_of[i][0]), &l);
+		line_styles_apply(&st, &l);
+		ck_assert_msg(l.len == strlen(rows_of[i][1]) &&
+		    memcmp(l.text, rows_of[i][1], l.len) == 0, "'%s' gave '%.*s'",
+		    rows_of[i][0], (int)l.len, l.text);
+	}
+}
+END_TEST
+
 START_TEST(ansi_is_taken_out)
 {
 	static const char in[] = "\033[31mred\033[0m \033]0;title\atext\033";
@@ -209,6 +251,7 @@ main(void)
 	    (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_test(t, keys_tell_writers_apart);
 	tcase_add_test(t, times_are_read);
+	tcase_add_test(t, styles_are_learnt);
 	tcase_add_test(t, ansi_is_taken_out);
 	tcase_add_test(t, pieces_are_cut);
 	suite_add_tcase(s, t);
