@@ -218,14 +218,13 @@ make_absolute(const struct supervisor *s, const char *path, char *out)
 static void
 add_tee(cJSON *order, const char *tee)
 {
-	char list[4200];
+	struct buf list = {0};
 
-	if (strcmp(tee, "all") == 0 || strcmp(tee, "none") == 0) {
+	if (strcmp(tee, "all") == 0 || strcmp(tee, "none") == 0)
 		json_add_text(order, "tee", tee);
-		return;
-	}
-	snprintf(list, sizeof(list), ",%s,", tee);
-	json_add_text(order, "tee", list);
+	else if (buf_printf(&list, ",%s,", tee) == 0)
+		json_add_text(order, "tee", list.data);
+	buf_fini(&list);
 }
 
 /* Quotes and control characters grow in JSON, so only the text itself tells. */
