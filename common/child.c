@@ -73,7 +73,8 @@ child_finish(struct child *c)
 		return;
 	if (!c->killed && (c->out.fd != -1 || c->errors.fd != -1))
 		return;
-	c->done(&c->result, c->arg);
+	if (c->done != NULL)
+		c->done(&c->result, c->arg);
 	child_release(c);
 }
 
@@ -126,8 +127,11 @@ on_exit_of_child(pid_t pid, void *arg)
 	struct child *c = arg;
 	siginfo_t si = {0};
 
-	if (waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG) == -1)
+	if (waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG) == -1) {
+		/* Someone else has reaped it: how it ended is unknown. */
 		si.si_code = CLD_EXITED;
+		si.si_status = 255;
+	}
 	if (si.si_pid == 0 && si.si_code != CLD_EXITED)
 		return;
 	if (!c->killed) {
@@ -278,11 +282,17 @@ child_cancel(struct child *c)
 {
 	if (c == NULL)
 		return;
-	if (!c->over) {
+	if (!c->over)
 		kill(-c->pid, SIGKILL);
-		/* A D-state child becomes a zombie of this process later; the
-		 * kernel frees it when this process ends. */
-		waitpid(c->pid, NULL, WNOHANG);
+	if (c->over || c->process == NULL) {
+		child_release(c);
+		return;
 	}
-	child_release(c);
+	/* It stays until it is reaped, but says nothing more. */
+	c->done = NULL;
+	c->killed = true;
+	stream_close(&c->in);
+	stream_close(&c->out);
+	stream_close(&c->errors);
+	loop_timer_cancel(c->deadline);
 }

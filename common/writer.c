@@ -34,6 +34,7 @@ struct writer_file {
 	struct writer	*writer;
 	char		*path;
 	int		 fd;		/* the thread's */
+	bool		 borrowed;	/* fd is not ours to close */
 	int		 errnum;	/* the thread's: why fd is -1 */
 	uint64_t	 lost;		/* the thread's: refused by the file */
 	uint64_t	 dropped;	/* the loop's: not yet said in the file */
@@ -95,7 +96,7 @@ write_fully(int fd, const char *p, size_t len, size_t *written)
 static void
 take_back(int fd, size_t written)
 {
-	off_t size = lseek(fd, 0, SEEK_END);
+	off_t size = lseek(fd, 0, SEEK_END);	/* -1 for a pipe */
 
 	if (written > 0 && size >= (off_t)written &&
 	    ftruncate(fd, size - (off_t)written) == -1)
@@ -176,7 +177,7 @@ job_run(struct job *j)
 		job_append(j);
 		break;
 	case JOB_CLOSE:
-		if (f->fd != -1)
+		if (f->fd != -1 && !f->borrowed)
 			close(f->fd);
 		free(f->path);
 		free(f);
@@ -407,6 +408,21 @@ writer_open(struct writer *w, const char *path, struct writer_file **out,
 	return 0;
 }
 
+int
+writer_adopt(struct writer *w, int fd, struct writer_file **out,
+    struct err *err)
+{
+	struct writer_file *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return err_memory(err);
+	f->writer = w;
+	f->fd = fd;
+	f->borrowed = true;
+	*out = f;
+	return 0;
+}
+
 static int
 append_mark(struct job *j, uint64_t dropped)
 {
@@ -477,9 +493,9 @@ writer_replace(struct writer *w, const char *path, const void *data,
 }
 
 int
-writer_touch(struct writer *w, const char *path)
+writer_touch(struct writer *w, const char *path, writer_done_fn done, void *arg)
 {
-	struct job *j = job_new(JOB_TOUCH, NULL, NULL, NULL);
+	struct job *j = job_new(JOB_TOUCH, NULL, done, arg);
 
 	if (j == NULL || (j->path = strdup(path)) == NULL) {
 		job_free(j);

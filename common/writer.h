@@ -35,6 +35,9 @@ bool	writer_free(struct writer *, int64_t wait_ms);
  * folders with 0700. */
 int	writer_open(struct writer *, const char *path,
 	    struct writer_file **out, struct err *err);
+/* The same for a descriptor that is open already; it stays the caller's. */
+int	writer_adopt(struct writer *, int fd, struct writer_file **out,
+	    struct err *err);
 /* Queues the closing of it; the handle is invalid afterwards. */
 void	writer_close(struct writer_file *);
 
@@ -47,7 +50,8 @@ int	writer_replace(struct writer *, const char *path, const void *data,
 	    size_t len, writer_done_fn done, void *arg);
 
 /* Queues setting the times of a file to now. */
-int	writer_touch(struct writer *, const char *path);
+int	writer_touch(struct writer *, const char *path, writer_done_fn done,
+	    void *arg);
 
 /* Bytes that wait now, and bytes dropped in all. */
 size_t	writer_waiting(const struct writer *);

@@ -25,6 +25,7 @@ libsupervisor_la_SOURCES = \
 	%D%/restart.c %D%/restart.h \
 	%D%/run_config.c %D%/run_config.h \
 	%D%/run_find.c %D%/run_find.h \
+	%D%/run_life.c %D%/run_life.h \
 	%D%/run_parent.c %D%/run_parent.h \
 	%D%/run_spec.c %D%/run_spec.h \
 	%D%/spawn.c %D%/spawn.h \

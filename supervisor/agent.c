@@ -7,15 +7,18 @@
  * has been seen is refused.  A local run uses the same agent as a remote node.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,7 +68,9 @@ agent_note(struct agent *a, cJSON *note, size_t room)
 static void
 idle_check(struct agent *a)
 {
-	if (a->attempt == NULL && a->supervisor == NULL)
+	bool idle = a->attempt == NULL || attempt_is_over(a->attempt);
+
+	if (idle && a->supervisor == NULL)
 		loop_timer_set(a->idle_timer, IDLE_LIMIT_MS);
 	else
 		loop_timer_cancel(a->idle_timer);
@@ -144,6 +149,8 @@ take_orders_from(struct peer *p, int64_t generation)
 	a->supervisor = p->wire;
 	idle_check(a);
 	spool_each(a->spool, resend, a);
+	/* From here on nothing of the past follows. */
+	wire_send(a->supervisor, agent_message(a, "resent", a->last_attempt));
 }
 
 static void
@@ -355,8 +362,26 @@ open_log(struct agent *a, struct err *err)
 	return 0;
 }
 
+/* One agent per run and node: a second one, started while the first does not
+ * listen yet, must not sweep its ranks away.  The kernel releases the lock with
+ * the process. */
 static int
-agent_init(struct agent *a, const char *dir, struct err *err)
+take_lock(struct agent *a, bool *taken, struct err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/agent.lock", a->spec->socket_dir);
+	a->lock_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (a->lock_fd == -1)
+		return err_errno(err, "cannot open %s", path);
+	*taken = flock(a->lock_fd, LOCK_EX | LOCK_NB) == -1;
+	if (*taken && errno != EWOULDBLOCK)
+		return err_errno(err, "cannot lock %s", path);
+	return 0;
+}
+
+static int
+agent_init(struct agent *a, const char *dir, bool *taken, struct err *err)
 {
 	static const int signals[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP,
 	    SIGUSR1, 0 };
@@ -366,7 +391,11 @@ agent_init(struct agent *a, const char *dir, struct err *err)
 	agent_name(a);
 	if (run_spec_load(dir, &a->spec, NULL, err) == -1 ||
 	    run_spec_make_socket_dir(a->spec, err) == -1 ||
-	    load_rules(a, err) == -1)
+	    take_lock(a, taken, err) == -1)
+		return -1;
+	if (*taken)
+		return 0;
+	if (load_rules(a, err) == -1)
 		return -1;
 	snprintf(path, sizeof(path), "%s/spool", a->spec->socket_dir);
 	if (spool_open(path, &a->spool, err) == -1 ||
@@ -390,14 +419,23 @@ static void
 clean_socket_dir(struct agent *a)
 {
 	bool empty = spool_is_empty(a->spool);
+	struct stat mine, theirs;
 	char path[PATH_MAX];
 
 	spool_free(a->spool);
+	/* The directory may have been removed and made again by another agent:
+	 * then nothing in it is ours. */
+	snprintf(path, sizeof(path), "%s/agent.lock", a->spec->socket_dir);
+	if (fstat(a->lock_fd, &mine) == -1 || stat(path, &theirs) == -1 ||
+	    mine.st_ino != theirs.st_ino || mine.st_dev != theirs.st_dev)
+		return;
 	snprintf(path, sizeof(path), "%s/agent", a->spec->socket_dir);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/spool", a->spec->socket_dir);
 	if (empty)
 		unlink(path);
+	snprintf(path, sizeof(path), "%s/agent.lock", a->spec->socket_dir);
+	unlink(path);
 	rmdir(a->spec->socket_dir);
 }
 
@@ -406,6 +444,7 @@ agent_run(const struct verb *v, int argc, char **argv)
 {
 	struct agent a = {0};
 	struct err err = {0};
+	bool taken = false;
 	int rc;
 
 	(void)v;
@@ -419,8 +458,12 @@ agent_run(const struct verb *v, int argc, char **argv)
 	/* Children of a killed reaper fall to this process and can be reaped. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	raise_descriptor_limit();
-	if (agent_init(&a, argv[1], &err) == -1 ||
-	    (rc = loop_run(a.loop, &err)) == -1) {
+	rc = agent_init(&a, argv[1], &taken, &err);
+	if (rc == 0 && taken)
+		return EXIT_OK;
+	if (rc == 0)
+		rc = loop_run(a.loop, &err);
+	if (rc == -1) {
 		log_sink(NULL, NULL);
 		log_error("%s", err.text);
 		return EXIT_NEGATIVE;

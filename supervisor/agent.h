@@ -49,6 +49,7 @@ struct agent {
 	struct spool		*spool;
 	struct rule_set		*rules;		/* for the live scan */
 	int			 listen_fd;
+	int			 lock_fd;
 	struct wire		*supervisor;	/* the one obeyed, or NULL */
 	int64_t			 generation;
 	struct attempt		*attempt;	/* running or just gone, or NULL */

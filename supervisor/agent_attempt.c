@@ -108,7 +108,13 @@ check_gone(struct attempt *at)
 	char when[CLOCK_TEXT_MAX], line[128];
 	int n;
 
-	if (!at->proven || at->flushed || !outputs_ended(at))
+	if (!at->proven || at->flushed)
+		return;
+	/* Someone outside the tree may hold a pipe open; what nobody of the
+	 * attempt can write any more is not waited for long. */
+	if (!loop_timer_pending(at->flush))
+		loop_timer_set(at->flush, FLUSH_WAIT_MS);
+	if (!outputs_ended(at))
 		return;
 	at->flushed = true;
 	clock_format(clock_wall_ns(&clock_system), when);
@@ -117,7 +123,6 @@ check_gone(struct attempt *at)
 	/* The writer keeps order: when this line is synced, all is written.  A
 	 * file system that hangs gets its chance, no more. */
 	writer_append(at->exits, line, (size_t)n, on_flushed, at->agent);
-	loop_timer_set(at->flush, FLUSH_WAIT_MS);
 }
 
 void

@@ -26,11 +26,20 @@ is_mine(pid_t pid)
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
+static void
+kill_one(const struct proc_stat *p, int *alive, int *killed)
+{
+	(*alive)++;
+	if (kill(p->pid, SIGKILL) == 0)
+		(*killed)++;
+}
+
 int
 sweep_pass(const struct run_spec *spec, int *killed, int *unreadable)
 {
 	struct proc_stat *list;
 	char setting[128];
+	bool *mark;
 	int alive = 0;
 	size_t n, i;
 
@@ -38,15 +47,23 @@ sweep_pass(const struct run_spec *spec, int *killed, int *unreadable)
 	*unreadable = 0;
 	if (proc_list(&list, &n) == -1)
 		return -1;
+	if ((mark = calloc(n + 1, sizeof(*mark))) == NULL) {
+		free(list);
+		return -1;
+	}
+	/* This process has no children of its own now: what hangs below it has
+	 * fallen to it from a killed reaper, whatever its environment says. */
+	proc_mark_descendants(list, n, getpid(), mark);
 	for (i = 0; i < n; i++) {
-		if (list[i].pid == getpid() || list[i].state == 'Z' ||
-		    list[i].state == 'X')
+		if (list[i].pid == getpid() || !proc_can_run(&list[i]))
 			continue;
+		if (mark[i]) {
+			kill_one(&list[i], &alive, killed);
+			continue;
+		}
 		switch (proc_has_env(list[i].pid, setting)) {
 		case PROC_ENV_YES:
-			alive++;
-			if (kill(list[i].pid, SIGKILL) == 0)
-				(*killed)++;
+			kill_one(&list[i], &alive, killed);
 			break;
 		case PROC_ENV_UNREADABLE:
 			/* What is older than the run is none of it. */
@@ -58,6 +75,7 @@ sweep_pass(const struct run_spec *spec, int *killed, int *unreadable)
 			break;
 		}
 	}
+	free(mark);
 	free(list);
 	return alive;
 }

@@ -6,7 +6,8 @@
  *   attach {json}       wants text (or records) and tee until the end
  *   signal {signal}     the parent got TERM, INT or USR1
  *   stop {now}          holdfast stop
- * Messages out: say {text}, record {record}, tee {rank, text}, end {code}.
+ * Messages out: say {text}, record {record}, tee {rank, text}, heard {signal},
+ * end {code}.
  */
 #include <limits.h>
 #include <signal.h>
@@ -101,6 +102,16 @@ tell_end(struct control_client *c, int code)
 }
 
 static void
+take_signal(struct control_client *c, int sig)
+{
+	cJSON *m = wire_message("heard");
+
+	json_add_int(m, "signal", sig);
+	wire_send(c->wire, m);
+	stop_asked(c->s, sig, "signal", false);
+}
+
+static void
 on_message(const char *type, const cJSON *m, void *arg)
 {
 	struct control_client *c = arg;
@@ -117,7 +128,7 @@ on_message(const char *type, const cJSON *m, void *arg)
 	} else if (strcmp(type, "signal") == 0) {
 		sig = (int)json_int(m, "signal", 0);
 		if (sig == SIGTERM || sig == SIGINT || sig == SIGUSR1)
-			stop_asked(c->s, sig, "signal", false);
+			take_signal(c, sig);
 	} else if (strcmp(type, "stop") == 0) {
 		c->attached = true;
 		stop_asked(c->s, SIGTERM, "holdfast stop",

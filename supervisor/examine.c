@@ -14,12 +14,15 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/verb.h"
 #include "supervisor/restart.h"
 #include "supervisor/supervisor.h"
 
 #define DIAGNOSE_DEADLINE_MS	60000
 #define CHECKPOINT_DEADLINE_MS	(30 * 60 * 1000)
 #define OUTPUT_MAX		(4u << 20)
+#define SELECT_AGAIN_MS		30000
+#define SELECT_TRIES_MAX	20
 
 static void examine_join(struct supervisor *);
 
@@ -218,6 +221,27 @@ journal_selection(struct supervisor *s)
 	journal_append(s->journal, r, NULL, NULL);
 }
 
+/* Unknown is not none: starting from nothing beside good checkpoints that cannot
+ * be read now would throw the work away. */
+static void
+look_again(struct supervisor *s)
+{
+	struct decision *d = &s->incident.decision;
+
+	if (++s->select_tries < SELECT_TRIES_MAX) {
+		supervisor_say(s, "looking for a checkpoint again in %d s",
+		    SELECT_AGAIN_MS / 1000);
+		loop_timer_set(s->delay, SELECT_AGAIN_MS);
+		return;
+	}
+	d->kind = DECISION_STOP;
+	d->exit_code = EXIT_NEGATIVE;
+	snprintf(d->why, sizeof(d->why), "whether there is a usable checkpoint "
+	    "could not be found out in %d tries: %.300s", SELECT_TRIES_MAX,
+	    s->selection.text);
+	supervisor_event(s, EVENT_GIVE_UP);
+}
+
 static void
 on_selected(const struct child_result *r, void *arg)
 {
@@ -230,6 +254,7 @@ on_selected(const struct child_result *r, void *arg)
 	    json_parse(r->out.data ? r->out.data : "", r->out.len, &json,
 	    NULL) == 0) {
 		selection_read(sel, json);
+		s->select_tries = 0;
 	} else {
 		sel->result = SELECTION_UNKNOWN;
 		child_complaint(r, "checkpoint latest", sel->text,
@@ -239,6 +264,8 @@ on_selected(const struct child_result *r, void *arg)
 	journal_selection(s);
 	if (s->examining)
 		examine_join(s);
+	else if (sel->result == SELECTION_UNKNOWN)
+		look_again(s);
 	else
 		supervisor_event(s, EVENT_SELECTED);
 }
@@ -269,6 +296,8 @@ start_selection(struct supervisor *s, int64_t before_step)
 	char before[24], dir[PATH_MAX];
 	int n = 6;
 
+	child_cancel(s->checkpoint_child);
+	s->checkpoint_child = NULL;
 	cJSON_Delete(s->selection.json);
 	s->selection = (struct selection){ .step = JSON_UNKNOWN };
 	if (o->checkpoint_dir == NULL) {

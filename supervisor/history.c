@@ -40,6 +40,7 @@ apply_campaign(struct history *h, const cJSON *r)
 	fresh.campaign = (int)json_int(r, "campaign", h->campaign + 1);
 	memcpy(fresh.instance, h->instance, sizeof(fresh.instance));
 	fresh.event_seq = h->event_seq;
+	memcpy(fresh.last_agent, h->last_agent, sizeof(fresh.last_agent));
 	*h = fresh;
 }
 
@@ -179,6 +180,9 @@ history_apply(struct history *h, const cJSON *r)
 		/* A requeued run goes on where it was: budgets and counts stay. */
 		if (h->ended && h->end_code == EXIT_REQUEUE)
 			h->ended = h->stop_asked = false;
+	} else if (strcmp(type, "agent") == 0) {
+		snprintf(h->last_agent, sizeof(h->last_agent), "%s",
+		    json_str(r, "agent", ""));
 	} else if (strcmp(type, "attempt") == 0) {
 		apply_attempt(h, r);
 	} else if (strcmp(type, "ranks") == 0) {

@@ -51,6 +51,7 @@ struct history {
 	int			end_code;
 	char			instance[24];	/* agent, and its last event */
 	int64_t			event_seq;
+	char			last_agent[24];	/* instance that said hello last */
 	int64_t			started_ns;	/* of the open attempt, wall clock */
 	int			exits_ok;	/* of the open attempt */
 	int			exits_failed;

@@ -16,13 +16,14 @@
 #include "supervisor/journal.h"
 
 #define JOURNAL_MAX	(1u << 30)
+#define RETRY_MS	2000
 
-/* Someone who waits for a record: done comes from the writer or the timer,
- * whichever is first. */
+/* Someone who waits for a record: done comes when it is durable or the wait is
+ * over, whichever is first. */
 struct waiter {
-	struct journal		*journal;
+	struct waiter		*next;
 	struct loop_timer	*timer;
-	char			*line;		/* for the spool, if refused */
+	int64_t			 ticket;	/* of the record */
 	journal_done_fn		 done;
 	void			*arg;
 };
@@ -34,7 +35,14 @@ struct journal {
 	char			*spool_path;
 	journal_tap_fn		 tap;
 	void			*tap_arg;
-	bool			 complained;
+	struct buf		 queue;		/* lines not handed to the writer */
+	struct buf		 batch;		/* lines it is writing */
+	int64_t			 ticket;	/* of the last record */
+	int64_t			 batch_ticket;
+	bool			 writing;
+	bool			 refused;	/* the store; a retry is due */
+	struct loop_timer	*retry;
+	struct waiter		*waiters, **waiters_tail;
 };
 
 static int
@@ -85,13 +93,87 @@ journal_read(const char *path, struct history *h, long *good_bytes,
 	return rc;
 }
 
+/* The node-local copy, written when the store refuses; local, so it may be
+ * written here. */
 static void
-on_merged(int errnum, void *arg)
+spool_text(struct journal *j, const char *text, size_t len)
+{
+	int fd = open(j->spool_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+	    0600);
+
+	if (fd == -1)
+		return;
+	if (write(fd, text, len) == -1)
+		log_error("cannot write %s: %s", j->spool_path,
+		    strerror(errno));
+	close(fd);
+}
+
+static void waiters_serve(struct journal *, int64_t);
+static void write_queue(struct journal *);
+
+/* The store has refused the batch: it goes back in front of the queue, so that
+ * the order in the file stays that of the records, and is tried again. */
+static void
+take_back(struct journal *j, int errnum)
+{
+	struct buf queue = {0};
+
+	if (!j->refused) {
+		log_error("the journal cannot be written: %s; records are kept "
+		    "in %s", strerror(errnum), j->spool_path);
+		spool_text(j, j->batch.data, j->batch.len);
+		spool_text(j, j->queue.data ? j->queue.data : "", j->queue.len);
+	}
+	j->refused = true;
+	buf_append(&queue, j->batch.data, j->batch.len);
+	buf_append(&queue, j->queue.data ? j->queue.data : "", j->queue.len);
+	buf_fini(&j->queue);
+	buf_clear(&j->batch);
+	j->queue = queue;
+	loop_timer_set(j->retry, RETRY_MS);
+}
+
+static void
+on_written(int errnum, void *arg)
 {
 	struct journal *j = arg;
 
-	if (errnum == 0)
+	j->writing = false;
+	if (errnum != 0) {
+		take_back(j, errnum);
+		return;
+	}
+	buf_clear(&j->batch);
+	if (j->refused && j->queue.len == 0) {
+		j->refused = false;
 		unlink(j->spool_path);
+	}
+	waiters_serve(j, j->batch_ticket);
+	write_queue(j);
+}
+
+/* One batch at a time: what comes meanwhile is synced together. */
+static void
+write_queue(struct journal *j)
+{
+	struct buf empty = j->batch;
+
+	if (j->writing || j->queue.len == 0 || loop_timer_pending(j->retry))
+		return;
+	j->batch = j->queue;
+	j->queue = empty;
+	j->batch_ticket = j->ticket;
+	j->writing = true;
+	if (writer_append(j->file, j->batch.data, j->batch.len, on_written,
+	    j) == 0)
+		on_written(ENOSPC, j);
+}
+
+static void
+on_retry(void *arg)
+{
+	write_queue(arg);
 }
 
 /* Records an earlier supervisor could not write to the store. */
@@ -114,10 +196,14 @@ merge_spool(struct journal *j)
 		}
 		cJSON_Delete(record);
 	}
-	if (late.len > 0)
-		writer_append(j->file, late.data, late.len, on_merged, j);
-	else
+	/* Now they are in the queue; the spool goes when they are in the file. */
+	if (late.len > 0) {
+		buf_append(&j->queue, late.data, late.len);
+		j->refused = true;
+		write_queue(j);
+	} else {
 		unlink(j->spool_path);
+	}
 out:
 	buf_fini(&spool);
 	buf_fini(&late);
@@ -137,6 +223,7 @@ journal_open(const char *dir, const char *spool_path, struct loop *loop,
 	snprintf(path, sizeof(path), "%s/journal.jsonl", dir);
 	j->loop = loop;
 	j->history = h;
+	j->waiters_tail = &j->waiters;
 	if ((j->spool_path = strdup(spool_path)) == NULL) {
 		err_memory(err);
 		goto fail;
@@ -147,7 +234,8 @@ journal_open(const char *dir, const char *spool_path, struct loop *loop,
 		err_errno(err, "cannot cut the torn end of %s", path);
 		goto fail;
 	}
-	if (writer_open(writer, path, &j->file, err) == -1)
+	if (loop_timer_new(loop, on_retry, j, &j->retry, err) == -1 ||
+	    writer_open(writer, path, &j->file, err) == -1)
 		goto fail;
 	merge_spool(j);
 	*out = j;
@@ -163,6 +251,9 @@ journal_free(struct journal *j)
 	if (j == NULL)
 		return;
 	writer_close(j->file);
+	loop_timer_free(j->retry);
+	buf_fini(&j->queue);
+	buf_fini(&j->batch);
 	free(j->spool_path);
 	free(j);
 }
@@ -191,6 +282,7 @@ journal_record(const char *type, int attempt)
 	return r;
 }
 
+/* Calls done once; the waiter itself goes with its record. */
 static void
 waiter_finish(struct waiter *w)
 {
@@ -205,51 +297,47 @@ waiter_finish(struct waiter *w)
 static void
 on_wait_over(void *arg)
 {
-	struct waiter *w = arg;
-
 	log_warn("the journal is slow, going on after %d ms", JOURNAL_WAIT_MS);
-	waiter_finish(w);
+	waiter_finish(arg);
 }
 
-/* The node-local copy, written when the store refuses; local, so it may be
- * written here. */
-static void
-spool_line(struct journal *j, const char *line)
+static int
+waiter_add(struct journal *j, journal_done_fn done, void *arg)
 {
-	int fd = open(j->spool_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-	    0600);
+	struct waiter *w = calloc(1, sizeof(*w));
 
-	if (fd == -1)
-		return;
-	if (write(fd, line, strlen(line)) == -1)
-		log_error("cannot write %s: %s", j->spool_path,
-		    strerror(errno));
-	close(fd);
-}
-
-static void
-on_written(int errnum, void *arg)
-{
-	struct waiter *w = arg;
-	struct journal *j = w->journal;
-
-	if (errnum != 0 && !j->complained) {
-		j->complained = true;
-		log_error("the journal cannot be written: %s; records are kept "
-		    "in %s", strerror(errnum), j->spool_path);
+	if (w == NULL || loop_timer_new(j->loop, on_wait_over, w, &w->timer,
+	    NULL) == -1) {
+		free(w);
+		return -1;
 	}
-	if (errnum != 0)
-		spool_line(j, w->line);
-	waiter_finish(w);
-	loop_timer_free(w->timer);
-	free(w->line);
-	free(w);
+	w->ticket = j->ticket;
+	w->done = done;
+	w->arg = arg;
+	*j->waiters_tail = w;
+	j->waiters_tail = &w->next;
+	loop_timer_set(w->timer, JOURNAL_WAIT_MS);
+	return 0;
+}
+
+/* Everything up to the ticket is in the file. */
+static void
+waiters_serve(struct journal *j, int64_t ticket)
+{
+	struct waiter *w;
+
+	while ((w = j->waiters) != NULL && w->ticket <= ticket) {
+		if ((j->waiters = w->next) == NULL)
+			j->waiters_tail = &j->waiters;
+		waiter_finish(w);
+		loop_timer_free(w->timer);
+		free(w);
+	}
 }
 
 void
 journal_append(struct journal *j, cJSON *r, journal_done_fn done, void *arg)
 {
-	struct waiter *w = calloc(1, sizeof(*w));
 	char *line;
 
 	json_add_int(r, "seq", j->history->seq + 1);
@@ -258,20 +346,15 @@ journal_append(struct journal *j, cJSON *r, journal_done_fn done, void *arg)
 		j->tap(r, j->tap_arg);
 	line = json_line(r);
 	cJSON_Delete(r);
-	if (w == NULL || line == NULL ||
-	    loop_timer_new(j->loop, on_wait_over, w, &w->timer, NULL) == -1) {
-		free(w);
+	j->ticket++;
+	if (line == NULL || buf_puts(&j->queue, line) == -1) {
 		free(line);
-		if (done != NULL)
-			done(arg);
-		return;
+		line = NULL;
 	}
-	w->journal = j;
-	w->line = line;
-	w->done = done;
-	w->arg = arg;
-	if (writer_append(j->file, line, strlen(line), on_written, w) == 0)
-		on_written(ENOSPC, w);
-	else if (done != NULL)
-		loop_timer_set(w->timer, JOURNAL_WAIT_MS);
+	if (line != NULL && j->refused)
+		spool_text(j, line, strlen(line));
+	if (done != NULL && (line == NULL || waiter_add(j, done, arg) == -1))
+		done(arg);
+	free(line);
+	write_queue(j);
 }

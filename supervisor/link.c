@@ -19,6 +19,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/verb.h"
 #include "supervisor/supervisor.h"
 
 #define CONNECT_MS		20
@@ -201,8 +202,10 @@ take_hello(struct supervisor *s, const cJSON *hello)
 	const char *phase = json_str(hello, "phase", "idle");
 	int attempt = (int)json_int(hello, "attempt", 0), i = 0;
 	const cJSON *pid;
+	const char *instance = json_str(hello, "instance", "");
 	cJSON *r;
 
+	s->agent_is_known = strcmp(instance, s->history.last_agent) == 0;
 	s->hello_due = false;
 	loop_timer_cancel(s->connect_timer);
 	snprintf(s->node, sizeof(s->node), "%s", json_str(hello, "node", "?"));
@@ -211,6 +214,7 @@ take_hello(struct supervisor *s, const cJSON *hello)
 	r = journal_record("agent", 0);
 	json_add_text(r, "node", s->node);
 	json_add_int(r, "pid", s->agent_pid);
+	json_add_text(r, "agent", instance);
 	json_add_text(r, "phase", phase);
 	json_add_int(r, "swept", json_int(hello, "swept", 0));
 	journal_append(s->journal, r, NULL, NULL);
@@ -229,20 +233,50 @@ take_hello(struct supervisor *s, const cJSON *hello)
 	link_send(s, link_order(s, "take"));
 	if (s->state == STATE_CONNECTING && s->history.stop_asked)
 		supervisor_event(s, EVENT_STOP_ASKED);
+	s->idle_due = false;
 	if (!attempt_is_open(s)) {
 		hello_of_idle(s);
 	} else if (strcmp(phase, "idle") == 0 ||
 	    attempt != s->history.attempt) {
-		/* The attempt was lost while nobody looked. */
-		if (s->state == STATE_CONNECTING)
-			s->state = STATE_LOST;
-		supervisor_event(s, EVENT_AGENT_IDLE);
+		/* Before it counts as lost, its last events must be in. */
+		s->idle_due = true;
 	} else {
 		cJSON_ArrayForEach(pid, cJSON_GetObjectItem(hello, "pids"))
 			if (i < s->count)
 				s->pids[i++] = (pid_t)pid->valuedouble;
 		supervisor_event(s, EVENT_AGENT_HAS_ATTEMPT);
 	}
+}
+
+/* The agent has told all it knew, and the attempt that is open here is not
+ * there. */
+static void
+take_resent(struct supervisor *s)
+{
+	cJSON *r;
+
+	if (!s->idle_due)
+		return;
+	s->idle_due = false;
+	if (!attempt_is_open(s)) {
+		hello_of_idle(s);
+		return;
+	}
+	if (s->history.phase == ATTEMPT_ORDERED && s->agent_is_known &&
+	    s->state == STATE_CONNECTING) {
+		/* The order died with the supervisor: nothing was started. */
+		r = journal_record("gone", s->history.attempt);
+		json_add_text(r, "proof", "never started");
+		journal_append(s->journal, r, NULL, NULL);
+		r = journal_record("decision", s->history.attempt);
+		json_add_text(r, "kind", "restart");
+		json_add_text(r, "why", "the start order was lost");
+		cJSON_AddBoolToObject(r, "free", true);
+		journal_append(s->journal, r, NULL, NULL);
+	} else if (s->state == STATE_CONNECTING) {
+		s->state = STATE_LOST;
+	}
+	supervisor_event(s, EVENT_AGENT_IDLE);
 }
 
 static void
@@ -254,6 +288,8 @@ on_message(const char *type, const cJSON *m, void *arg)
 		take_hello(s, m);
 	else if (strcmp(type, "progress") == 0)
 		monitor_progress(s, m);
+	else if (strcmp(type, "resent") == 0)
+		take_resent(s);
 	else if (strcmp(type, "sign") == 0)
 		monitor_sign(s, m);
 	else if (strcmp(type, "tee") == 0)
@@ -317,27 +353,45 @@ give_up(struct supervisor *s, const struct err *err)
 	supervisor_event(s, EVENT_AGENT_FAILED);
 }
 
+/* It accepted and says nothing: stopped, or hung.  Its successor sweeps the node,
+ * so it is killed rather than left with ranks nobody reaches. */
+static void
+end_silent_agent(struct supervisor *s)
+{
+	wire_free(s->agent);
+	s->agent = NULL;
+	s->hello_due = false;
+	s->starting_agent = false;
+	supervisor_say(s, "the agent (pid %d) does not answer, replacing it",
+	    (int)s->agent_peer);
+	if (s->agent_peer > 1)
+		kill(s->agent_peer, SIGKILL);
+	s->connect_until_ns = clock_mono_ns(&clock_system) + CONNECT_LIMIT_NS;
+}
+
 static void
 on_connect_timer(void *arg)
 {
 	struct supervisor *s = arg;
 	struct err err = {0};
 	char path[PATH_MAX];
-	int fd;
+	int fd, status;
 
 	if (s->agent != NULL) {
-		/* It accepted and says nothing: stopped, or hung. */
-		wire_free(s->agent);
-		s->agent = NULL;
-		err_set(&err, ERR_TIMEOUT, "the agent does not answer");
-		give_up(s, &err);
-		return;
+		end_silent_agent(s);
+		if (s->agent_starts >= AGENT_STARTS_MAX) {
+			err_set(&err, ERR_TIMEOUT, "the agent does not answer; "
+			    "its ranks may live");
+			give_up(s, &err);
+			return;
+		}
 	}
 	snprintf(path, sizeof(path), "%s/agent", s->spec->socket_dir);
 	if ((fd = wire_connect(path, &err)) != -1) {
 		if (wire_new(s->loop, fd, on_message, on_lost, s, &s->agent,
 		    &err) == 0) {
 			s->hello_due = true;
+			s->agent_peer = wire_peer_pid(fd);
 			loop_timer_set(s->connect_timer, HELLO_MS);
 			return;
 		}
@@ -345,9 +399,12 @@ on_connect_timer(void *arg)
 	}
 	/* One that ended before it listened is tried again, a few times. */
 	if (s->agent_child > 0 &&
-	    waitpid(s->agent_child, NULL, WNOHANG) == s->agent_child) {
+	    waitpid(s->agent_child, &status, WNOHANG) == s->agent_child) {
 		s->agent_child = 0;
 		s->starting_agent = false;
+		/* Another one has the lock and will listen soon. */
+		if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK)
+			s->agent_starts--;
 	}
 	if (!s->starting_agent) {
 		s->starting_agent = true;

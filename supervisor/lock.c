@@ -22,6 +22,7 @@
 struct holder {
 	char		host[HOST_NAME_MAX + 1];
 	char		boot_id[PROC_BOOT_ID_MAX];
+	char		pid_ns[64];	/* pids mean nothing in another one */
 	pid_t		pid;
 	uint64_t	starttime;
 };
@@ -30,10 +31,13 @@ static void
 holder_self(struct holder *h)
 {
 	struct proc_stat st;
+	ssize_t n;
 
 	*h = (struct holder){ .pid = getpid() };
 	gethostname(h->host, sizeof(h->host) - 1);
 	proc_read_boot_id(h->boot_id);
+	n = readlink("/proc/self/ns/pid", h->pid_ns, sizeof(h->pid_ns) - 1);
+	h->pid_ns[n > 0 ? n : 0] = '\0';
 	if (proc_read_stat(h->pid, &st) == 0)
 		h->starttime = st.starttime;
 }
@@ -51,6 +55,8 @@ holder_read(const char *path, struct holder *h, struct err *err)
 		snprintf(h->host, sizeof(h->host), "%s", json_str(o, "host", ""));
 		snprintf(h->boot_id, sizeof(h->boot_id), "%s",
 		    json_str(o, "boot_id", ""));
+		snprintf(h->pid_ns, sizeof(h->pid_ns), "%s",
+		    json_str(o, "pid_ns", ""));
 		h->pid = (pid_t)json_int(o, "pid", 0);
 		h->starttime = (uint64_t)json_int(o, "starttime", 0);
 		rc = 0;
@@ -68,8 +74,8 @@ holder_write(const char *path, const struct holder *h, struct err *err)
 	int fd, n, rc = -1;
 
 	n = snprintf(text, sizeof(text), "{\"host\":\"%s\",\"boot_id\":\"%s\","
-	    "\"pid\":%d,\"starttime\":%llu}\n", h->host, h->boot_id,
-	    (int)h->pid, (unsigned long long)h->starttime);
+	    "\"pid_ns\":\"%s\",\"pid\":%d,\"starttime\":%llu}\n", h->host, h->boot_id,
+	    h->pid_ns, (int)h->pid, (unsigned long long)h->starttime);
 	snprintf(temp, sizeof(temp), "%.*s.%d", PATH_MAX - 16, path,
 	    (int)h->pid);
 	fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -114,7 +120,9 @@ holder_is_dead(const char *path, const struct holder *h,
 {
 	int64_t age;
 
-	if (strcmp(h->host, self->host) == 0) {
+	if (strcmp(h->host, self->host) == 0 &&
+	    (strcmp(h->boot_id, self->boot_id) != 0 ||
+	    strcmp(h->pid_ns, self->pid_ns) == 0)) {
 		/* A reboot ended everything that ran on this host. */
 		if (strcmp(h->boot_id, self->boot_id) != 0)
 			return true;
@@ -152,8 +160,8 @@ acquire(const char *path, bool take_over, bool *freed, struct err *err)
 		if (holder_read(path, &other, err) == -1) {
 			if (errno == ENOENT)
 				continue;
-			return err_prefix(err, "the lock cannot be judged; "
-			    "remove it when no rank lives");
+			return err_prefix(err, "%s cannot be judged; remove it "
+			    "when no rank lives", path);
 		}
 		if (!holder_is_dead(path, &other, &self, take_over, err))
 			return -1;

@@ -48,8 +48,8 @@ proc_read_stat(pid_t pid, struct proc_stat *out)
 	if (open_paren == NULL || p == NULL || p < open_paren)
 		return -1;
 	if (sscanf(p + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
-	    "%*d %*d %*d %*d %*d %*d %llu", &out->state, &ppid,
-	    &starttime) != 3)
+	    "%*d %*d %*d %*d %d %*d %llu", &out->state, &ppid,
+	    &out->threads, &starttime) != 4)
 		return -1;
 	*p = '\0';
 	snprintf(out->comm, sizeof(out->comm), "%.16s", open_paren + 1);
@@ -76,6 +76,15 @@ proc_read_wchan(pid_t pid, char out[PROC_WCHAN_MAX])
 	snprintf(path, sizeof(path), "/proc/%d/wchan", (int)pid);
 	if (read_small(path, out, PROC_WCHAN_MAX) <= 0 || strcmp(out, "0") == 0)
 		out[0] = '\0';
+}
+
+static int
+compare_pids(const void *a, const void *b)
+{
+	pid_t x = ((const struct proc_stat *)a)->pid;
+	pid_t y = ((const struct proc_stat *)b)->pid;
+
+	return (x > y) - (x < y);
 }
 
 int
@@ -105,6 +114,8 @@ proc_list(struct proc_stat **out, size_t *count)
 			n++;
 	}
 	closedir(d);
+	if (n > 0)
+		qsort(list, n, sizeof(*list), compare_pids);
 	*out = list;
 	*count = n;
 	return 0;
@@ -133,7 +144,47 @@ read_environ(pid_t pid, struct buf *out)
 	return n == -1 ? -1 : 0;
 }
 
-/* Calls of the form NAME=value are separated by NUL; the last may lack one. */
+bool
+proc_can_run(const struct proc_stat *st)
+{
+	if (st->state == 'X')
+		return false;
+	return st->state != 'Z' || st->threads > 1;
+}
+
+static bool
+has_marked_parent(const struct proc_stat *list, size_t n, const bool *mark,
+    pid_t ppid)
+{
+	struct proc_stat key = { .pid = ppid };
+	const struct proc_stat *p = bsearch(&key, list, n, sizeof(*list),
+	    compare_pids);
+
+	return p != NULL && mark[p - list];
+}
+
+int
+proc_mark_descendants(const struct proc_stat *list, size_t n, pid_t ancestor,
+    bool *mark)
+{
+	bool changed = true;
+	int count = 0;
+	size_t i;
+
+	while (changed) {
+		changed = false;
+		for (i = 0; i < n; i++) {
+			if (mark[i] || (list[i].ppid != ancestor &&
+			    !has_marked_parent(list, n, mark, list[i].ppid)))
+				continue;
+			mark[i] = changed = true;
+			count += proc_can_run(&list[i]);
+		}
+	}
+	return count;
+}
+
+/* Settings of the form NAME=value are separated by NUL; the last may lack one. */
 static const char *
 find_setting(const struct buf *env, const char *prefix, size_t len)
 {

@@ -18,6 +18,7 @@ struct proc_stat {
 	pid_t		ppid;
 	char		state;		/* R S D T Z ... */
 	char		comm[17];
+	int		threads;	/* of a leader that has ended (Z) too */
 	uint64_t	starttime;	/* clock ticks since boot */
 };
 
@@ -31,9 +32,17 @@ bool	proc_is_alive(pid_t pid, uint64_t starttime);
 #define PROC_WCHAN_MAX	64
 void	proc_read_wchan(pid_t pid, char out[PROC_WCHAN_MAX]);
 
-/* All processes visible in /proc; the caller frees *out.  -1 when /proc cannot
+/* All processes visible in /proc, by ascending pid; the caller frees *out.  -1 when /proc cannot
  * be read or memory is short. */
 int	proc_list(struct proc_stat **out, size_t *count);
+
+/* Something that can still run: no zombie, or one whose other threads live. */
+bool	proc_can_run(const struct proc_stat *);
+
+/* Marks all descendants of a process in a list of proc_list(); mark has count
+ * entries, false.  Returns how many of them can run. */
+int	proc_mark_descendants(const struct proc_stat *list, size_t count,
+	    pid_t ancestor, bool *mark);
 
 /* Whether the environment a process was started with holds this "NAME=value". */
 enum proc_env { PROC_ENV_NO, PROC_ENV_YES, PROC_ENV_UNREADABLE };

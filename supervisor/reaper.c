@@ -142,35 +142,6 @@ on_signal(const struct signalfd_siginfo *si, void *arg)
 		reap(arg);
 }
 
-/* Marks all descendants of this process in the list; returns how many. */
-static int
-mark_descendants(const struct proc_stat *list, size_t n, bool *mark)
-{
-	pid_t self = getpid();
-	bool changed = true;
-	size_t i, k;
-	int count = 0;
-
-	while (changed) {
-		changed = false;
-		for (i = 0; i < n; i++) {
-			if (mark[i])
-				continue;
-			if (list[i].ppid != self) {
-				for (k = 0; k < n; k++)
-					if (mark[k] && list[k].pid == list[i].ppid)
-						break;
-				if (k == n)
-					continue;
-			}
-			mark[i] = true;
-			changed = true;
-			count++;
-		}
-	}
-	return count;
-}
-
 static void
 say_stuck(struct reaper *r, const struct proc_stat *list, size_t n,
     const bool *mark)
@@ -182,7 +153,7 @@ say_stuck(struct reaper *r, const struct proc_stat *list, size_t n,
 
 	a = cJSON_AddArrayToObject(m, "processes");
 	for (i = 0; i < n && listed < STUCK_LIST_MAX; i++) {
-		if (!mark[i] || list[i].state == 'Z')
+		if (!mark[i] || !proc_can_run(&list[i]))
 			continue;
 		proc_read_wchan(list[i].pid, wchan);
 		o = cJSON_CreateObject();
@@ -212,9 +183,9 @@ kill_pass(struct reaper *r)
 	if (proc_list(&list, &n) == -1 ||
 	    (mark = calloc(n + 1, sizeof(*mark))) == NULL)
 		goto out;
-	mark_descendants(list, n, mark);
+	proc_mark_descendants(list, n, getpid(), mark);
 	for (i = 0; i < n; i++)
-		if (mark[i] && list[i].state != 'Z' &&
+		if (mark[i] && proc_can_run(&list[i]) &&
 		    kill(list[i].pid, SIGKILL) == 0 &&
 		    now - r->kill_since_ns < STUCK_AFTER_MS * NS_PER_MS)
 			r->killed++;
@@ -284,6 +255,9 @@ spawn_mains(struct reaper *r, const cJSON *order)
 		say_spawn_failed(r, &err);
 		return;
 	}
+	/* A rank gets its own pipe as standard output, and no other. */
+	for (i = 0; i < plan.count; i++)
+		fcntl(REAPER_OUTPUT_FD + i, F_SETFD, FD_CLOEXEC);
 	r->mains = calloc((size_t)plan.count, sizeof(*r->mains));
 	m = wire_message("spawned");
 	pids = cJSON_AddArrayToObject(m, "pids");

@@ -28,6 +28,8 @@ static const struct row rows[] = {
 	ROW(CONNECTING, ALL_ENDED_WELL,     FINISH,             CLOSED),
 
 	ROW(SELECTING,  SELECTED,           LAUNCH,             LAUNCHING),
+	/* could not be found out: look again */
+	ROW(SELECTING,  DELAY_OVER,         SELECT,             SELECTING),
 	ROW(SELECTING,  GIVE_UP,            CLOSE_GIVEN_UP,     CLOSED),
 	ROW(SELECTING,  AGENT_LOST,         RECONNECT,          CONNECTING),
 	ROW(SELECTING,  STOP_ASKED,         CLOSE_STOPPED,      CLOSED),

@@ -20,7 +20,9 @@
 #include "common/child.h"
 #include "common/json.h"
 #include "common/loop.h"
+#include "common/writer.h"
 #include "common/verb.h"
+#include "supervisor/run_life.h"
 #include "supervisor/run_parent.h"
 #include "supervisor/wire.h"
 
@@ -28,6 +30,8 @@
 #define RESPAWN_WINDOW_NS	(60 * NS_PER_S)
 #define CONNECT_MS		20
 #define CONNECT_LIMIT_NS	(20 * NS_PER_S)
+#define TERMINAL_QUEUE_MAX	(4u << 20)
+#define TERMINAL_WAIT_MS	3000
 
 extern char **environ;
 
@@ -41,10 +45,13 @@ struct parent {
 	int64_t			 connect_until_ns;
 	int64_t			 starts_ns[RESPAWN_MAX];
 	int			 starts;
-	int			 pending[16];	/* signals not delivered yet */
+	int			 pending[16];	/* signals no supervisor has confirmed */
 	int			 pending_count;
 	bool			 had_one;	/* a supervisor of this run */
+	char			 campaign[16];	/* last one that was over before */
 	bool			 ended;
+	struct writer		*writer;
+	struct writer_file	*terminal;
 	bool			 line_start;	/* of the terminal */
 	struct err		*err;
 };
@@ -60,13 +67,13 @@ run_parent_connect(const struct run_spec *spec, struct err *err)
 	return wire_connect(path, err);
 }
 
-/* A terminal that is gone must not end the run's parent; nothing can be done
- * about a failed write. */
+/* A terminal that nobody reads (a pager, Ctrl-S) must keep neither signals from
+ * being forwarded nor the end from being heard: a thread writes, what does not
+ * fit is dropped with a mark. */
 static void
-show(const char *text, size_t len)
+show(struct parent *p, const char *text, size_t len)
 {
-	fwrite(text, 1, len, stdout);
-	fflush(stdout);
+	writer_append(p->terminal, text, len, NULL, NULL);
 }
 
 /* Output of ranks, each line with its rank in front unless the launcher has
@@ -77,30 +84,49 @@ show_tee(struct parent *p, const cJSON *m)
 	const char *text = json_str(m, "text", ""), *nl;
 	int64_t rank = json_int(m, "rank", -1);
 	int64_t dropped = json_int(m, "dropped", 0);
+	struct buf out = {0};
 	size_t len;
 
 	if (dropped > 0)
-		printf("[holdfast: %lld bytes not shown]\n", (long long)dropped);
+		buf_printf(&out, "[holdfast: %lld bytes not shown]\n",
+		    (long long)dropped);
 	while (*text != '\0') {
 		nl = strchr(text, '\n');
 		len = nl ? (size_t)(nl - text) + 1 : strlen(text);
 		if (rank >= 0 && p->line_start)
-			printf("[rank%lld]: ", (long long)rank);
-		fwrite(text, 1, len, stdout);
+			buf_printf(&out, "[rank%lld]: ", (long long)rank);
+		buf_append(&out, text, len);
 		p->line_start = nl != NULL;
 		text += len;
 	}
-	fflush(stdout);
+	show(p, out.data ? out.data : "", out.len);
+	buf_fini(&out);
 }
 
 static void
-show_record(const cJSON *m)
+show_record(struct parent *p, const cJSON *m)
 {
 	char *line = json_line(cJSON_GetObjectItem(m, "record"));
 
 	if (line != NULL)
-		show(line, strlen(line));
+		show(p, line, strlen(line));
 	free(line);
+}
+
+/* A supervisor that dies with the signal unread confirms nothing: the next one
+ * gets it again. */
+static void
+take_heard(struct parent *p, int sig)
+{
+	int i;
+
+	for (i = 0; i < p->pending_count; i++) {
+		if (p->pending[i] != sig)
+			continue;
+		memmove(p->pending + i, p->pending + i + 1,
+		    (size_t)(--p->pending_count - i) * sizeof(int));
+		return;
+	}
 }
 
 static void
@@ -112,13 +138,15 @@ on_message(const char *type, const cJSON *m, void *arg)
 	if (strcmp(type, "say") == 0) {
 		text = json_str(m, "text", "");
 		if (!p->line_start)
-			show("\n", 1);
+			show(p, "\n", 1);
 		p->line_start = true;
-		show(text, strlen(text));
+		show(p, text, strlen(text));
 	} else if (strcmp(type, "tee") == 0) {
 		show_tee(p, m);
 	} else if (strcmp(type, "record") == 0) {
-		show_record(m);
+		show_record(p, m);
+	} else if (strcmp(type, "heard") == 0) {
+		take_heard(p, (int)json_int(m, "signal", 0));
 	} else if (strcmp(type, "end") == 0) {
 		p->ended = true;
 		loop_stop(p->loop, (int)json_int(m, "code", EXIT_NEGATIVE));
@@ -174,8 +202,8 @@ connected(struct parent *p, int fd)
 	wire_send(p->wire, m);
 	for (i = 0; i < p->pending_count; i++)
 		send_signal(p, p->pending[i]);
-	p->pending_count = 0;
 }
+
 
 static void
 on_child_over(pid_t pid, void *arg)
@@ -211,7 +239,7 @@ spawn_supervisor(struct parent *p)
 {
 	char *const argv[] = { (char *)(uintptr_t)"holdfast",
 	    (char *)(uintptr_t)"supervisor", p->spec->dir, p->had_one ?
-	    (char *)(uintptr_t)"respawned" : NULL, NULL };
+	    p->campaign : NULL, NULL };
 	posix_spawn_file_actions_t fa;
 	posix_spawnattr_t attr;
 	int log_fd = open_log(p->spec), rc;
@@ -302,14 +330,14 @@ on_signal(const struct signalfd_siginfo *si, void *arg)
 
 	if (si->ssi_signo == SIGHUP)
 		return;		/* the terminal went; the run does not */
+	if (p->pending_count < 16)
+		p->pending[p->pending_count++] = (int)si->ssi_signo;
 	if (p->wire != NULL)
 		send_signal(p, (int)si->ssi_signo);
-	else if (p->pending_count < 16)
-		p->pending[p->pending_count++] = (int)si->ssi_signo;
 }
 
 int
-run_parent(const struct run_spec *spec, struct err *err)
+run_parent(const struct run_spec *spec, int first_signal, struct err *err)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGUSR1, SIGHUP, 0 };
 	struct parent p = { .spec = spec, .err = err, .line_start = true };
@@ -319,12 +347,19 @@ run_parent(const struct run_spec *spec, struct err *err)
 	if (loop_new(&p.loop, err) == -1 ||
 	    loop_watch_signals(p.loop, signals, on_signal, &p, NULL,
 	    err) == -1 ||
-	    loop_timer_new(p.loop, on_connect, &p, &p.connect, err) == -1)
+	    loop_timer_new(p.loop, on_connect, &p, &p.connect, err) == -1 ||
+	    writer_new(p.loop, TERMINAL_QUEUE_MAX, &p.writer, err) == -1 ||
+	    writer_adopt(p.writer, STDOUT_FILENO, &p.terminal, err) == -1)
 		goto out;
+	snprintf(p.campaign, sizeof(p.campaign), "%d", run_life_campaign(spec));
+	if (first_signal != 0)
+		p.pending[p.pending_count++] = first_signal;
 	start_or_connect(&p);
 	rc = loop_run(p.loop, err);
 	wire_free(p.wire);
 out:
+	writer_close(p.terminal);
+	writer_free(p.writer, TERMINAL_WAIT_MS);
 	loop_free(p.loop);
 	return rc;
 }

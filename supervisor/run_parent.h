@@ -10,8 +10,9 @@
 #include "supervisor/run_spec.h"
 
 /* Runs until the run has ended; the exit status, or -1 with err when no
- * supervisor can be had. */
-int	run_parent(const struct run_spec *, struct err *err);
+ * supervisor can be had.  first_signal, if not 0, is forwarded as soon as there
+ * is one. */
+int	run_parent(const struct run_spec *, int first_signal, struct err *err);
 
 /* Connects to a living supervisor of the run; -1 when there is none. */
 int	run_parent_connect(const struct run_spec *, struct err *err);

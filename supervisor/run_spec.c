@@ -19,6 +19,11 @@
 #include "supervisor/proc.h"
 #include "supervisor/run_spec.h"
 
+#define NPROC_MAX	4096
+#define TEE_MAX		4000
+/* sun_path less the longest name in the directory */
+#define SOCKET_DIR_MAX	(107 - (int)sizeof("/agent.lock"))
+
 #define O(field) offsetof(struct run_options, field)
 
 const struct opt run_option_table[] = {
@@ -26,7 +31,7 @@ const struct opt run_option_table[] = {
 	    "name of the run, [A-Za-z0-9._-]{1,64}", .def = "default" },
 	{ "nproc-per-node", 0, OPT_INT, O(nproc_per_node), "P",
 	    "start P ranks of the command on this node (0: the command launches them)",
-	    .def = "0", .least = 0, .most = 4096 },
+	    .def = "0", .least = 0, .most = NPROC_MAX },
 	{ "nnodes", 0, OPT_TEXT, O(nnodes), "N",
 	    "number of nodes; only 1 so far", .def = "1" },
 	{ "checkpoint-dir", 0, OPT_TEXT, O(checkpoint_dir), "DIR",
@@ -117,10 +122,30 @@ check_tee(const char *text, struct err *err)
 {
 	if (strcmp(text, "all") == 0 || strcmp(text, "none") == 0)
 		return 0;
+	if (strlen(text) > TEE_MAX)
+		return err_set(err, ERR_USAGE, "--tee: more than %d characters; "
+		    "use all", TEE_MAX);
 	if (*text == '\0' || strspn(text, "0123456789,") != strlen(text))
 		return err_set(err, ERR_USAGE, "--tee takes all, none or ranks "
 		    "such as 0,3 (not '%s')", text);
 	return 0;
+}
+
+/* Quotes in --resume-args must close; nothing else is special there. */
+static int
+check_quotes(const char *text, struct err *err)
+{
+	char quote = 0;
+	const char *p;
+
+	for (p = text ? text : ""; *p != '\0'; p++) {
+		if (quote == 0 && (*p == '\'' || *p == '"'))
+			quote = *p;
+		else if (*p == quote)
+			quote = 0;
+	}
+	return quote == 0 ? 0 : err_set(err, ERR_USAGE,
+	    "--resume-args: a quote is not closed: %s", text);
 }
 
 static int
@@ -133,7 +158,12 @@ check_options(struct run_spec *s, struct err *err)
 		return err_set(err, ERR_USAGE,
 		    "--nnodes %s: more than one node is not implemented yet",
 		    s->options.nnodes);
-	if (check_tee(s->options.tee, err) == -1)
+	if (s->options.nproc_per_node < 0 ||
+	    s->options.nproc_per_node > NPROC_MAX)
+		return err_set(err, ERR_USAGE, "--nproc-per-node takes 0 to %d",
+		    NPROC_MAX);
+	if (check_tee(s->options.tee, err) == -1 ||
+	    check_quotes(s->options.resume_args, err) == -1)
 		return -1;
 	return parse_budget(s, err);
 }
@@ -209,11 +239,16 @@ find_places(struct run_spec *s, struct err *err)
 	    (unsigned long long)random) == -1)
 		return err_memory(err);
 	if (run_time != NULL && *run_time != '\0')
-		rc = asprintf(&s->socket_dir, "%s/%016llx", run_time,
-		    (unsigned long long)random);
+		rc = asprintf(&s->socket_dir, "%s%s%s/%016llx",
+		    run_time[0] == '/' ? "" : cwd, run_time[0] == '/' ? "" : "/",
+		    run_time, (unsigned long long)random);
 	else
 		rc = asprintf(&s->socket_dir, "/tmp/holdfast-%u/%016llx",
 		    (unsigned)geteuid(), (unsigned long long)random);
+	if (rc != -1 && strlen(s->socket_dir) > SOCKET_DIR_MAX)
+		return err_set(err, ERR_USAGE, "HOLDFAST_RUNTIME_DIR is too long "
+		    "for a socket: %s has more than %d characters",
+		    s->socket_dir, SOCKET_DIR_MAX);
 	if (proc_read_stat(getpid(), &self) == 0)
 		s->born_ticks = self.starttime;
 	return rc == -1 ? err_memory(err) : 0;

@@ -99,6 +99,24 @@ on_attempt_journaled(void *arg)
 	s->start_order = NULL;
 }
 
+/* The command may hold any bytes, the journal holds UTF-8. */
+static void
+add_clean_argv(cJSON *r, const cJSON *argv)
+{
+	cJSON *list = cJSON_AddArrayToObject(r, "argv");
+	struct buf word = {0};
+	const cJSON *w;
+
+	cJSON_ArrayForEach(w, argv) {
+		buf_clear(&word);
+		if (text_utf8_clean(w->valuestring, strlen(w->valuestring),
+		    &word) == 0)
+			cJSON_AddItemToArray(list,
+			    cJSON_CreateString(word.data));
+	}
+	buf_fini(&word);
+}
+
 /* The record comes first: an attempt nobody wrote down cannot be re-adopted. */
 static void
 do_launch(struct supervisor *s)
@@ -114,8 +132,7 @@ do_launch(struct supervisor *s)
 		return;
 	}
 	r = journal_record("attempt", attempt);
-	cJSON_AddItemToObject(r, "argv", cJSON_Duplicate(
-	    cJSON_GetObjectItem(s->start_order, "argv"), true));
+	add_clean_argv(r, cJSON_GetObjectItem(s->start_order, "argv"));
 	json_add_int(r, "world_size", s->spec->options.nproc_per_node > 0 ?
 	    s->count : JSON_UNKNOWN);
 	json_add_text(r, "node", s->node);
@@ -263,18 +280,48 @@ do_adopt(struct supervisor *s)
 	}
 }
 
+/* Ranks a new agent swept away: nobody saw how they ended. */
+static void
+journal_swept(struct supervisor *s)
+{
+	cJSON *r;
+	int i;
+
+	for (i = 0; i < s->count; i++) {
+		if (s->pids[i] <= 0)
+			continue;
+		r = journal_record("exit", s->history.attempt);
+		json_add_int(r, "rank", s->spec->options.nproc_per_node > 0 ? i :
+		    JSON_UNKNOWN);
+		json_add_int(r, "pid", s->pids[i]);
+		json_add_text(r, "kind", "swept");
+		journal_append(s->journal, r, NULL, NULL);
+		s->pids[i] = 0;
+	}
+	r = journal_record("gone", s->history.attempt);
+	json_add_text(r, "proof", "swept by a new agent");
+	journal_append(s->journal, r, NULL, NULL);
+}
+
+/* An agent without the attempt has swept the node before it spoke. */
+static void
+prove_gone(struct supervisor *s)
+{
+	enum attempt_phase p = s->history.phase;
+
+	if (p == ATTEMPT_ORDERED || p == ATTEMPT_RUNNING || p == ATTEMPT_ENDING)
+		journal_swept(s);
+}
+
 static void
 do_examine(struct supervisor *s)
 {
-	cJSON *r;
 
 	loop_timer_cancel(s->settle);
 	loop_timer_cancel(s->exits);
 	if (s->history.phase != ATTEMPT_GONE) {
 		open_incident(s, SIGN_AGENT_LOST);
-		r = journal_record("gone", s->history.attempt);
-		json_add_text(r, "proof", "swept by a new agent");
-		journal_append(s->journal, r, NULL, NULL);
+		journal_swept(s);
 	}
 	incident_clear(&s->incident);
 	s->incident.number = s->history.incidents;
@@ -297,7 +344,8 @@ do_select(struct supervisor *s)
 	}
 	if (decided && d->before_step != JSON_UNKNOWN)
 		examine_select(s, d->before_step);
-	else if (decided && s->incident.verdict.json != NULL)
+	else if (decided && s->incident.verdict.json != NULL &&
+	    s->selection.result != SELECTION_UNKNOWN)
 		supervisor_event(s, EVENT_SELECTED);	/* just examined */
 	else
 		examine_select(s, JSON_UNKNOWN);
@@ -400,12 +448,14 @@ act(struct supervisor *s, enum recovery_action action)
 		do_start_delay(s);
 		break;
 	case DO_FINISH:
+		prove_gone(s);
 		close_run(s, EXIT_OK, "all ranks ended well");
 		break;
 	case DO_STOP_RANKS:
 		do_stop_ranks(s);
 		break;
 	case DO_CLOSE_STOPPED:
+		prove_gone(s);
 		close_run(s, stop_code(s), "as asked");
 		break;
 	case DO_CLOSE_GIVEN_UP:
@@ -457,13 +507,24 @@ on_delay_over(void *arg)
 }
 
 static void
+on_renewed(int errnum, void *arg)
+{
+	struct supervisor *s = arg;
+
+	if (errnum != 0 && !s->dir_lost)
+		supervisor_say(s, "the run directory %s cannot be reached: %s; "
+		    "training goes on", s->spec->dir, strerror(errnum));
+	s->dir_lost = errnum != 0;
+}
+
+static void
 on_lease(void *arg)
 {
 	struct supervisor *s = arg;
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%.4000s/lock", s->spec->dir);
-	writer_touch(s->writer, path);
+	writer_touch(s->writer, path, on_renewed, s);
 	loop_timer_set(s->lease, LOCK_RENEW_MS);
 }
 
@@ -542,11 +603,12 @@ open_log(struct supervisor *s, struct err *err)
 }
 
 /* A respawned supervisor may find that its predecessor had written the end and
- * died before the parent heard it: then there is nothing but to say it again. */
+ * died before the parent heard it: then there is nothing but to say it again.
+ * Campaigns up to `over` had ended before the parent began. */
 static void
-begin(struct supervisor *s, bool respawned)
+begin(struct supervisor *s, bool respawned, int over)
 {
-	if (respawned && s->history.ended) {
+	if (respawned && s->history.ended && s->history.campaign > over) {
 		s->exit_code = s->history.end_code;
 		s->state = STATE_CLOSED;
 		s->end_written = true;
@@ -628,7 +690,7 @@ supervisor_run(const struct verb *v, int argc, char **argv)
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	begin(&s, argc == 3);
+	begin(&s, argc == 3, argc == 3 ? atoi(argv[2]) : 0);
 	if ((rc = loop_run(s.loop, &err)) == -1) {
 		log_error("%s", err.text);
 		return EXIT_NEGATIVE;

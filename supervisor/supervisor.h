@@ -72,10 +72,13 @@ struct supervisor {
 	/* link.c */
 	struct wire		*agent;
 	pid_t			 agent_pid;	/* of the connected one */
+	pid_t			 agent_peer;	/* the kernel's word, before hello */
 	pid_t			 agent_child;	/* started here, not reaped yet */
 	int			 agent_starts;
 	bool			 starting_agent;
 	bool			 hello_due;	/* connected, not introduced yet */
+	bool			 idle_due;	/* its past is still to come */
+	bool			 agent_is_known; /* it was here before this supervisor */
 	int64_t			 connect_until_ns;
 	struct loop_timer	*connect_timer;
 
@@ -92,6 +95,8 @@ struct supervisor {
 	struct loop_timer	*settle, *exits, *delay, *lease, *status_timer;
 	struct loop_timer	*farewell;	/* until the parent has heard the end */
 	bool			 end_written;
+	bool			 dir_lost;	/* and it was said */
+	int			 select_tries;	/* that found nothing out */
 	int			 stops;		/* times asked */
 	int			 stop_signal;
 	enum recovery_state	 status_state;	/* last one written */

@@ -12,14 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "common/text.h"
 #include "diagnose/rule_load.h"
-#include "supervisor/history.h"
-#include "supervisor/journal.h"
 #include "supervisor/lock.h"
 #include "supervisor/run_config.h"
+#include "supervisor/run_life.h"
 #include "supervisor/run_parent.h"
 #include "supervisor/run_spec.h"
 #include "supervisor/verbs.h"
@@ -173,21 +173,6 @@ check_store(const struct run_spec *s, struct err *err)
 	return rc;
 }
 
-/* Is an older incarnation still at work?  Its supervisor answers on the control
- * socket, or its agent on the agent's. */
-static bool
-ranks_may_live(const struct run_spec *old)
-{
-	struct history h;
-	char path[PATH_MAX];
-
-	history_init(&h);
-	snprintf(path, sizeof(path), "%.4000s/journal.jsonl", old->dir);
-	if (journal_read(path, &h, NULL, NULL) == -1)
-		return true;
-	return h.campaign > 0 && !h.ended;
-}
-
 static int
 set_aside(const char *dir, struct err *err)
 {
@@ -200,28 +185,43 @@ set_aside(const char *dir, struct err *err)
 	return 0;
 }
 
-/* Decides between a new run, a new campaign, and going on with a living one. */
+static int
+refuse_other_command(const struct run_spec *spec, struct err *err)
+{
+	return err_set(err, ERR_USAGE, "run %s is alive and has another command; "
+	    "end it (holdfast stop %s), or take another --name",
+	    spec->options.name, spec->options.name);
+}
+
+/* Decides between a new run, a new campaign, and going on with one that is not
+ * over. */
 static int
 settle_spec(struct run_spec **spec, struct err *err)
 {
 	struct run_spec *new = *spec, *old = NULL;
+	enum run_life life;
 	bool missing;
 
 	if (run_spec_load(new->dir, &old, &missing, err) == -1)
 		return missing ? run_spec_save(new, err) : -1;
-	if (ranks_may_live(old)) {
-		if (!run_spec_same_command(old, new)) {
-			run_spec_free(old);
-			return err_set(err, ERR_USAGE, "run %s is not over and "
-			    "has another command; end it (holdfast stop %s), or "
-			    "take another --name", new->options.name,
-			    new->options.name);
-		}
+	if (run_life_read(old, &life, err) == -1) {
+		run_spec_free(old);
+		return -1;
+	}
+	if (life != RUN_ENDED && run_spec_same_command(old, new)) {
 		fprintf(stderr, "holdfast run: going on with run %s, with the "
 		    "options it was started with\n", new->options.name);
 		*spec = old;
 		run_spec_free(new);
 		return 0;
+	}
+	if (life == RUN_LIVES) {
+		run_spec_free(old);
+		return refuse_other_command(new, err);
+	}
+	if (life == RUN_BROKEN_OFF && run_life_close(old, err) == -1) {
+		run_spec_free(old);
+		return -1;
 	}
 	/* The id stays: processes of the older campaign would be found by it. */
 	free(new->run_id);
@@ -239,16 +239,18 @@ static int
 forget(const struct run_spec *spec, struct err *err)
 {
 	struct run_spec *old = NULL;
-	bool missing, live, freed;
+	enum run_life life = RUN_ENDED;
+	bool missing, freed;
 
-	if (run_spec_load(spec->dir, &old, &missing, err) == -1 && missing)
+	if (run_spec_load(spec->dir, &old, &missing, NULL) == -1 && missing)
 		return 0;
-	live = old != NULL && ranks_may_live(old);
+	/* Whatever cannot be read is set aside, that is what --fresh is for. */
+	if (old != NULL && run_life_read(old, &life, NULL) == -1)
+		life = RUN_ENDED;
 	run_spec_free(old);
-	if (live)
-		return err_set(err, ERR_USAGE, "run %s is not over, its ranks may "
-		    "live: without --fresh the same command takes them over, "
-		    "then holdfast stop %s ends them", spec->options.name,
+	if (life == RUN_LIVES)
+		return err_set(err, ERR_USAGE, "run %s is alive: without --fresh "
+		    "the same command takes it over; holdfast stop %s ends it", spec->options.name,
 		    spec->options.name);
 	if (set_aside(spec->dir, err) == -1 || check_store(spec, err) == -1)
 		return -1;
@@ -275,7 +277,7 @@ start(const struct verb *v, struct run_spec **spec)
 		lock_release((*spec)->dir);
 		return verb_fail(v, &err);
 	}
-	rc = run_parent(*spec, &err);
+	rc = run_parent(*spec, 0, &err);
 	lock_release((*spec)->dir);
 	if (rc == -1) {
 		verb_fail(v, &err);

@@ -140,6 +140,8 @@ show(const struct verb *v, const char *dir, bool json)
 	snprintf(path, sizeof(path), "%.4000s/status.json", dir);
 	if (file_read(path, 1u << 20, &data, &err) == -1 ||
 	    json_parse(data.data, data.len, &o, &err) == -1) {
+		if (err.code == ERR_FORMAT)
+			err_prefix(&err, "%s", path);
 		rc = verb_fail(v, &err);
 		goto out;
 	}

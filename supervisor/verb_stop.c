@@ -3,6 +3,7 @@
  * verb_stop.c - holdfast stop: asks the supervisor of a run to end it, and waits
  * until it has.
  */
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 
 #include "common/json.h"
 #include "common/loop.h"
+#include "supervisor/lock.h"
 #include "supervisor/run_find.h"
+#include "supervisor/run_life.h"
 #include "supervisor/run_parent.h"
 #include "supervisor/run_spec.h"
 #include "supervisor/verbs.h"
@@ -87,6 +90,33 @@ ask(struct stopper *st, int fd, bool now, struct err *err)
 	return 0;
 }
 
+/* Ranks without a supervisor: it takes one to end them in order. */
+static int
+stop_unwatched(const struct verb *v, const struct run_spec *spec)
+{
+	enum run_life life;
+	struct err err = {0};
+	bool freed;
+	int rc;
+
+	if (run_life_read(spec, &life, &err) == -1)
+		return verb_fail(v, &err);
+	if (life != RUN_LIVES) {
+		fprintf(stderr, "holdfast stop: nothing of run %s lives on this "
+		    "host\n", spec->options.name);
+		return EXIT_NEGATIVE;
+	}
+	if (lock_acquire(spec->dir, false, &freed, &err) == -1)
+		return verb_fail(v, &err);
+	rc = run_parent(spec, SIGTERM, &err);
+	lock_release(spec->dir);
+	if (rc == -1) {
+		verb_fail(v, &err);
+		return EXIT_NEGATIVE;
+	}
+	return EXIT_OK;
+}
+
 static int
 stop_run(const struct verb *v, int argc, char **argv)
 {
@@ -107,9 +137,7 @@ stop_run(const struct verb *v, int argc, char **argv)
 	    &err) == -1 || run_spec_load(dir, &spec, NULL, &err) == -1) {
 		rc = verb_fail(v, &err);
 	} else if ((fd = run_parent_connect(spec, &err)) == -1) {
-		fprintf(stderr, "holdfast stop: run %s has no living supervisor "
-		    "on this host\n", spec->options.name);
-		rc = EXIT_NEGATIVE;
+		rc = stop_unwatched(v, spec);
 	} else if (ask(&st, fd, o.now, &err) == -1) {
 		verb_fail(v, &err);
 		rc = EXIT_NEGATIVE;

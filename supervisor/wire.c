@@ -249,9 +249,15 @@ wire_queue(struct wire *w, cJSON *message, size_t room)
 	int rc = -1;
 
 	cJSON_Delete(message);
-	if (text == NULL || len > WIRE_FRAME_MAX || w->fd == -1 || w->closed ||
-	    w->out.len + len > room)
+	if (text == NULL || len > WIRE_FRAME_MAX || w->fd == -1 || w->closed)
 		goto out;
+	if (w->out.len + len > room) {
+		/* A peer that does not read loses the connection, which the
+		 * read side notices; it loses no message in silence. */
+		if (room == WIRE_QUEUE_MAX)
+			shutdown(w->fd, SHUT_RDWR);
+		goto out;
+	}
 	if (buf_reserve(&w->out, sizeof(net) + len) == -1)
 		goto out;
 	buf_append(&w->out, &net, sizeof(net));
@@ -317,6 +323,17 @@ wire_peer_uid(int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1)
 		return (uid_t)-1;
 	return cred.uid;
+}
+
+pid_t
+wire_peer_pid(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1)
+		return 0;
+	return cred.pid;
 }
 
 static int

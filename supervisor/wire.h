@@ -51,6 +51,8 @@ void	wire_flush(struct wire *, int64_t wait_ms);
 
 /* Uid of the peer of a Unix socket, (uid_t)-1 when unknown. */
 uid_t	wire_peer_uid(int fd);
+/* Its pid, 0 when unknown. */
+pid_t	wire_peer_pid(int fd);
 /* Listening and connected Unix stream sockets; path < 108 bytes.  A stale
  * socket file is replaced.  -1 with err. */
 int	wire_listen(const char *path, struct err *err);
