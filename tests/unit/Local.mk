@@ -4,6 +4,15 @@ unit_tests += \
 	%D%/test_checkpoint_latest \
 	%D%/test_checkpoint_pickle \
 	%D%/test_checkpoint_zip \
+	%D%/test_common_child \
+	%D%/test_common_err \
+	%D%/test_common_file \
+	%D%/test_common_json \
+	%D%/test_common_loop \
+	%D%/test_common_opt \
+	%D%/test_common_text \
+	%D%/test_common_writer \
+	%D%/test_common_yaml \
 	%D%/test_diagnose_causes \
 	%D%/test_diagnose_line \
 	%D%/test_diagnose_literal \
@@ -11,14 +20,28 @@ unit_tests += \
 	%D%/test_diagnose_match \
 	%D%/test_diagnose_progress \
 	%D%/test_diagnose_rules \
-	%D%/test_diagnose_scan
+	%D%/test_diagnose_scan \
+	%D%/test_supervisor_history \
+	%D%/test_supervisor_journal \
+	%D%/test_supervisor_launch \
+	%D%/test_supervisor_lock \
+	%D%/test_supervisor_proc \
+	%D%/test_supervisor_recovery \
+	%D%/test_supervisor_restart \
+	%D%/test_supervisor_run_spec \
+	%D%/test_supervisor_simulation \
+	%D%/test_supervisor_spool \
+	%D%/test_supervisor_wire \
+	%D%/test_supervisor_world
 
 # What several tests of a folder share.
 if HAVE_CHECK
 check_LTLIBRARIES += libfixtures.la
 endif
 libfixtures_la_SOURCES = \
-	%D%/checkpoint_fixture.c %D%/checkpoint_fixture.h
+	%D%/checkpoint_fixture.c %D%/checkpoint_fixture.h \
+	%D%/restart_sim.c %D%/restart_sim.h \
+	%D%/unit.c %D%/unit.h
 
 # What every unit test links; the libraries come before those that they use.
 AM_CFLAGS += $(CHECK_CFLAGS)

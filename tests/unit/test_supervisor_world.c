@@ -321,14 +321,27 @@ step(struct world *w, int n, bool *by_itself)
 		w->agent = DOWN;
 		event(w, EVENT_AGENT_FAILED);
 		return true;
-	case 16:	/* the connection breaks, the ranks live on */
+	case 16:	/* what is gone had ended well, hello_of_idle() */
+		if (w->agent != CONNECTING || w->phase != GONE ||
+		    w->state != STATE_CONNECTING)
+			return false;
+		w->agent = UP;
+		event(w, EVENT_ALL_ENDED_WELL);
+		return true;
+	case 17:	/* the search for a checkpoint gave no answer */
+		if (!w->selecting || w->delaying)
+			return false;
+		w->selecting = false;
+		w->delaying = true;
+		return true;
+	case 18:	/* the connection breaks, the ranks live on */
 		if (!up)
 			return false;
 		*by_itself = false;
 		w->agent = DOWN;
 		event(w, EVENT_AGENT_LOST);
 		return true;
-	case 17:
+	case 19:
 		*by_itself = false;
 		event(w, EVENT_STOP_ASKED);
 		return true;
@@ -337,7 +350,7 @@ step(struct world *w, int n, bool *by_itself)
 	}
 }
 
-#define STEPS	18
+#define STEPS	20
 
 static bool reached[WORLDS], ends[WORLDS];
 static int stack[WORLDS * 2];
