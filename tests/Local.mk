@@ -40,6 +40,7 @@ TESTS += $(lint_tests) $(flow_tests)
 
 EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/flow/lib.sh \
+	%D%/flow/as-nobody \
 	%D%/flow/fake-rank \
 	%D%/flow/query.py
 
