@@ -120,12 +120,33 @@ mark_loss(struct writer_file *f)
 	return 0;
 }
 
+/* The folder is made on demand: that may hang as well as any other call. */
+static void
+job_open(struct writer_file *f)
+{
+	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+	char *slash;
+
+	f->fd = open(f->path, flags, 0600);
+	if (f->fd == -1 && errno == ENOENT &&
+	    (slash = strrchr(f->path, '/')) != NULL && slash != f->path) {
+		*slash = '\0';
+		file_mkdirs(f->path, 0700, NULL);
+		*slash = '/';
+		f->fd = open(f->path, flags, 0600);
+	}
+	f->errnum = f->fd == -1 ? errno : 0;
+}
+
 static void
 job_append(struct job *j)
 {
 	struct writer_file *f = j->file;
 	size_t written;
 
+	/* A record may be tried again later, when the store is back. */
+	if (f->fd == -1 && j->done != NULL)
+		job_open(f);
 	if (f->fd == -1) {
 		j->errnum = f->errnum;
 		return;
@@ -143,24 +164,6 @@ job_append(struct job *j)
 	if (j->errnum == 0 && j->done != NULL && fdatasync(f->fd) == -1 &&
 	    errno != EINVAL)
 		j->errnum = errno;
-}
-
-/* The folder is made on demand: that may hang as well as any other call. */
-static void
-job_open(struct writer_file *f)
-{
-	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-	char *slash;
-
-	f->fd = open(f->path, flags, 0600);
-	if (f->fd == -1 && errno == ENOENT &&
-	    (slash = strrchr(f->path, '/')) != NULL && slash != f->path) {
-		*slash = '\0';
-		file_mkdirs(f->path, 0700, NULL);
-		*slash = '/';
-		f->fd = open(f->path, flags, 0600);
-	}
-	f->errnum = f->fd == -1 ? errno : 0;
 }
 
 static void
