@@ -19,6 +19,10 @@
 #include "common/writer.h"
 #include "unit.h"
 
+/* Of bytes and what keeping them costs; a block is more than half of it. */
+#define QUEUE_MAX	100000
+#define BLOCK		60000
+
 static struct loop *loop;
 static struct writer *writer;
 static const char *dir;
@@ -38,7 +42,7 @@ static void
 setup(void)
 {
 	ck_assert_int_eq(loop_new(&loop, NULL), 0);
-	ck_assert_int_eq(writer_new(loop, 1000, &writer, NULL), 0);
+	ck_assert_int_eq(writer_new(loop, QUEUE_MAX, &writer, NULL), 0);
 	dir = unit_dir();
 	done_count = done_errnum = 0;
 	done_last = -1;
@@ -149,11 +153,11 @@ START_TEST(free_writes_what_waits)
 
 	setup();
 	f = open_file("f");
-	for (i = 0; i < 900; i++)
+	for (i = 0; i < 500; i++)
 		ck_assert_uint_eq(append(f, "x"), 1);
 	writer_close(f);
 	end();
-	ck_assert_uint_eq(strlen(unit_read(unit_path(dir, "f"), NULL)), 900);
+	ck_assert_uint_eq(strlen(unit_read(unit_path(dir, "f"), NULL)), 500);
 }
 END_TEST
 
@@ -174,30 +178,30 @@ unhang(void)
 }
 
 static const char mark[] =
-    "\n[holdfast: 600 bytes dropped, the file system was too slow]\n";
+    "\n[holdfast: 60000 bytes dropped, the file system was too slow]\n";
 
 START_TEST(queue_is_bounded_and_the_loss_is_told)
 {
-	char block[601];
+	char block[BLOCK + 1];
 	struct writer_file *fifo, *f;
 
 	setup();
-	memset(block, 'a', 600);
-	block[600] = '\0';
+	memset(block, 'a', BLOCK);
+	block[BLOCK] = '\0';
 	fifo = hang();
 	f = open_file("f");
-	ck_assert_uint_eq(append(f, block), 600);
+	ck_assert_uint_eq(append(f, block), BLOCK);
 	ck_assert_uint_eq(append(f, block), 0);
-	ck_assert_uint_eq(writer_waiting(writer), 600);
-	ck_assert_uint_eq(writer_dropped(writer), 600);
+	ck_assert_uint_ge(writer_waiting(writer), BLOCK);
+	ck_assert_uint_eq(writer_dropped(writer), BLOCK);
 	unhang();
 	ck_assert_int_eq(append_and_wait(f, "later"), 0);
 	ck_assert_int_eq(append_and_wait(f, "."), 0);
 	ck_assert_int_eq(strncmp(unit_read(unit_path(dir, "f"), NULL), block,
-	    600), 0);
-	ck_assert_int_eq(strncmp(unit_read(unit_path(dir, "f"), NULL) + 600, mark,
-	    strlen(mark)), 0);
-	ck_assert_str_eq(unit_read(unit_path(dir, "f"), NULL) + 600 +
+	    BLOCK), 0);
+	ck_assert_int_eq(strncmp(unit_read(unit_path(dir, "f"), NULL) + BLOCK,
+	    mark, strlen(mark)), 0);
+	ck_assert_str_eq(unit_read(unit_path(dir, "f"), NULL) + BLOCK +
 	    strlen(mark), "later.");
 	ck_assert_uint_eq(writer_waiting(writer), 0);
 	writer_close(f);
@@ -209,36 +213,36 @@ END_TEST
 /* A loss at the end has nothing behind it that could tell it. */
 START_TEST(loss_is_told_at_the_close)
 {
-	char block[601];
+	char block[BLOCK + 1];
 	struct writer_file *fifo, *f;
 
 	setup();
-	memset(block, 'a', 600);
-	block[600] = '\0';
+	memset(block, 'a', BLOCK);
+	block[BLOCK] = '\0';
 	fifo = hang();
 	f = open_file("f");
-	ck_assert_uint_eq(append(f, block), 600);
+	ck_assert_uint_eq(append(f, block), BLOCK);
 	ck_assert_uint_eq(append(f, block), 0);
 	writer_close(f);
 	unhang();
 	writer_close(fifo);
 	end();
-	ck_assert_str_eq(unit_read(unit_path(dir, "f"), NULL) + 600, mark);
+	ck_assert_str_eq(unit_read(unit_path(dir, "f"), NULL) + BLOCK, mark);
 }
 END_TEST
 
 START_TEST(more_than_the_bound_is_never_taken)
 {
-	char block[1002];
+	char block[QUEUE_MAX + 1];
 	struct writer_file *f;
 
 	setup();
-	memset(block, 'a', 1001);
-	block[1001] = '\0';
+	memset(block, 'a', QUEUE_MAX);
+	block[QUEUE_MAX] = '\0';
 	f = open_file("f");
 	ck_assert_uint_eq(append(f, block), 0);
-	block[1000] = '\0';
-	ck_assert_uint_eq(append(f, block), 1000);
+	block[QUEUE_MAX - 1000] = '\0';
+	ck_assert_uint_eq(append(f, block), QUEUE_MAX - 1000);
 	writer_close(f);
 	end();
 }
@@ -295,6 +299,57 @@ START_TEST(failures_are_reported)
 	    on_done, &number), 0);
 	ck_assert_int_eq(loop_run(loop, NULL), 0);
 	ck_assert_int_eq(done_errnum, EISDIR);
+	end();
+}
+END_TEST
+
+/* Bytes that nobody waits for and that did not fit are told in the file. */
+START_TEST(hole_in_a_log_is_marked)
+{
+	struct rlimit rl, tight;
+	struct writer_file *f;
+	char first = '1';
+	int number = 1;
+
+	setup();
+	f = open_file("f");
+	ck_assert_int_eq(append_and_wait(f, "1234\n"), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &rl), 0);
+	tight = rl;
+	tight.rlim_cur = 8;
+	setrlimit(RLIMIT_FSIZE, &tight);
+	done_count = 0;
+	append(f, "lost line\n");
+	/* Something else in the queue says when it was tried. */
+	writer_replace(writer, unit_path(dir, "g"), &first, 1, on_done, &number);
+	while (done_count == 0)
+		loop_run(loop, NULL);
+	setrlimit(RLIMIT_FSIZE, &rl);
+	ck_assert_int_eq(append_and_wait(f, "5678\n"), 0);
+	ck_assert_ptr_nonnull(strstr(unit_read(unit_path(dir, "f"), NULL),
+	    "[holdfast: 10 bytes"));
+	ck_assert_ptr_nonnull(strstr(unit_read(unit_path(dir, "f"), NULL),
+	    "5678\n"));
+	ck_assert_int_eq(strncmp(unit_read(unit_path(dir, "f"), NULL), "1234\n",
+	    5), 0);
+	writer_close(f);
+	end();
+}
+END_TEST
+
+/* A record may be tried again; what stood in the way may be gone then. */
+START_TEST(failed_open_is_tried_again)
+{
+	struct writer_file *f;
+
+	setup();
+	unit_write(unit_path(dir, "file"), "x", 1);
+	f = open_file("file/below");
+	ck_assert_int_eq(append_and_wait(f, "1"), ENOTDIR);
+	ck_assert_int_eq(unlink(unit_path(dir, "file")), 0);
+	ck_assert_int_eq(append_and_wait(f, "2"), 0);
+	ck_assert_str_eq(unit_read(unit_path(dir, "file/below"), NULL), "2");
+	writer_close(f);
 	end();
 }
 END_TEST
@@ -359,6 +414,8 @@ add(TCase *t)
 	tcase_add_test(t, hung_file_does_not_hang_the_end);
 	tcase_add_test(t, replace_is_whole);
 	tcase_add_test(t, failures_are_reported);
+	tcase_add_test(t, hole_in_a_log_is_marked);
+	tcase_add_test(t, failed_open_is_tried_again);
 	tcase_add_test(t, failed_append_leaves_no_part);
 	tcase_add_test(t, end_is_quiet);
 }

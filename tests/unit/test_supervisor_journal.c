@@ -318,30 +318,72 @@ START_TEST(unreadable_journal_is_an_error)
 }
 END_TEST
 
-/* The store refuses: who waits goes on, and the records are in the spool. */
-START_TEST(refused_records_go_to_the_spool)
+/* The store refuses: who waits goes on after a while, the records are in the
+ * spool; and in the file, in order, once it is back. */
+START_TEST(refused_records_wait_in_the_spool)
 {
-	const char *text;
+	const char *text, *sub = unit_path(unit_dir(), "sub");
+	const char *target = unit_path(sub, "journal");
+	struct history h;
 
 	setup();
 	/* It seems to be missing, and cannot be made. */
-	ck_assert_int_eq(symlink("/no/such/folder/journal", journal_path()), 0);
+	ck_assert_int_eq(symlink(target, journal_path()), 0);
 	ck_assert_int_eq(open_journal(NULL), 0);
 	append(journal_record("campaign", 0));
 	append(journal_record("supervisor", 0));
 	flush();
 	text = unit_read(unit_path(dir, "spool"), NULL);
-	ck_assert_ptr_nonnull(strstr(text, "campaign"));
+	ck_assert_ptr_nonnull(strstr(text, "\"seq\":1}\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\"seq\":2}\n"));
+	ck_assert_int_eq(mkdir(sub, 0700), 0);
+	append(journal_record("agent", 0));
+	flush();
+	history_init(&h);
+	ck_assert_int_eq(journal_read(target, &h, NULL, NULL), 0);
+	ck_assert_int_eq(h.seq, 3);
+	ck_assert_int_eq(h.generation, 1);
+	ck_assert_int_eq(access(unit_path(dir, "spool"), F_OK), -1);
 	close_all();
 }
 END_TEST
 
-/* More than the queue takes: the loop goes on at once. */
+/* A supervisor that ended before the store came back: the next one reads both. */
+START_TEST(spool_is_merged_at_the_next_start)
+{
+	static const char file[] = "{\"type\":\"campaign\",\"seq\":1}\n"
+	    "{\"type\":\"attempt\",\"attempt\":1,\"seq\":2}\n";
+	static const char spool[] = "{\"type\":\"attempt\",\"attempt\":1,"
+	    "\"seq\":2}\nnonsense\n{\"type\":\"ranks\",\"seq\":3}\n"
+	    "{\"type\":\"gone\",\"seq\":4}\n{\"type\":\"dec";
+	struct history h;
+	const char *text;
+
+	setup();
+	unit_write(journal_path(), file, strlen(file));
+	unit_write(unit_path(dir, "spool"), spool, strlen(spool));
+	ck_assert_int_eq(open_journal(NULL), 0);
+	ck_assert_int_eq(history.seq, 4);
+	ck_assert_int_eq(history.phase, ATTEMPT_GONE);
+	append(journal_record("stop", 1));
+	close_all();
+	history_init(&h);
+	ck_assert_int_eq(journal_read(journal_path(), &h, NULL, NULL), 0);
+	ck_assert_int_eq(h.seq, 5);
+	ck_assert_int_eq(h.phase, ATTEMPT_GONE);
+	text = unit_read(journal_path(), NULL);
+	ck_assert_int_eq(strncmp(text, file, strlen(file)), 0);
+	ck_assert_ptr_null(strstr(text + strlen(file), "\"seq\":2"));
+	ck_assert_int_eq(access(unit_path(dir, "spool"), F_OK), -1);
+}
+END_TEST
+
+/* More than the queue takes: the loop is not held, and the record is kept. */
 START_TEST(full_queue_does_not_block)
 {
 	cJSON *r;
 	char *big = malloc(2 << 20);
+	struct stat st;
 
 	memset(big, 'x', (2 << 20) - 1);
 	big[(2 << 20) - 1] = '\0';
@@ -349,11 +391,10 @@ START_TEST(full_queue_does_not_block)
 	ck_assert_int_eq(open_journal(NULL), 0);
 	r = journal_record("sign", 1);
 	json_add_text(r, "text", big);
-	waiting = 2;
-	journal_append(journal, r, on_done, NULL);
-	ck_assert_int_eq(waiting, 1);
-	waiting = 0;
+	journal_append(journal, r, NULL, NULL);
 	ck_assert_int_eq(history.seq, 1);
+	ck_assert_int_eq(stat(unit_path(dir, "spool"), &st), 0);
+	ck_assert_int_gt(st.st_size, 2 << 20);
 	free(big);
 	close_all();
 }
@@ -396,7 +437,8 @@ add(TCase *t)
 	tcase_add_test(t, broken_line_elsewhere_is_an_error);
 	tcase_add_test(t, missing_journal_is_a_new_run);
 	tcase_add_test(t, unreadable_journal_is_an_error);
-	tcase_add_test(t, refused_records_go_to_the_spool);
+	tcase_add_test(t, refused_records_wait_in_the_spool);
+	tcase_add_test(t, spool_is_merged_at_the_next_start);
 	tcase_add_test(t, full_queue_does_not_block);
 	tcase_add_test(t, slow_store_holds_a_decision_only_so_long);
 }
