@@ -1,6 +1,7 @@
 # supervisor/: the command, the run parent, supervisor, agent and reaper
 noinst_LTLIBRARIES += libsupervisor.la
 libsupervisor_la_SOURCES = \
+	%D%/actions.c \
 	%D%/agent.c %D%/agent.h \
 	%D%/agent_attempt.c %D%/agent_attempt.h \
 	%D%/agent_output.c \
@@ -23,6 +24,7 @@ libsupervisor_la_SOURCES = \
 	%D%/reaper.c %D%/reaper.h \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/restart.c %D%/restart.h \
+	%D%/role.c %D%/role.h \
 	%D%/run_config.c %D%/run_config.h \
 	%D%/run_find.c %D%/run_find.h \
 	%D%/run_life.c %D%/run_life.h \

@@ -17,7 +17,6 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -223,13 +222,9 @@ on_connection(int fd, uint32_t events, void *arg)
 	int conn;
 
 	(void)events;
-	conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (conn == -1)
+	if ((conn = wire_accept(fd)) == -1)
 		return;
-	/* Before a byte is read: the socket folder is private, but being sure
-	 * costs nothing. */
-	if (wire_peer_uid(conn) != geteuid() ||
-	    (p = calloc(1, sizeof(*p))) == NULL) {
+	if ((p = calloc(1, sizeof(*p))) == NULL) {
 		close(conn);
 		return;
 	}
@@ -470,8 +465,10 @@ agent_run(const struct verb *v, int argc, char **argv)
 	}
 	attempt_free(a.attempt);
 	log_sink(NULL, NULL);
+	writer_close(a.log);
 	if (!writer_free(a.writer, 2000))
 		log_warn("the file system hangs, some output was not written");
+	loop_free(a.loop);
 	clean_socket_dir(&a);
 	rule_set_free(a.rules);
 	run_spec_free(a.spec);

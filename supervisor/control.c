@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/json.h"
@@ -154,11 +153,9 @@ on_connection(int fd, uint32_t events, void *arg)
 	int conn;
 
 	(void)events;
-	conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (conn == -1)
+	if ((conn = wire_accept(fd)) == -1)
 		return;
-	if (wire_peer_uid(conn) != geteuid() ||
-	    (c = calloc(1, sizeof(*c))) == NULL) {
+	if ((c = calloc(1, sizeof(*c))) == NULL) {
 		close(conn);
 		return;
 	}

@@ -6,11 +6,8 @@
  * supervisor and the first one go the same way.  Each event is journaled, then
  * acknowledged; one that comes twice is recognised by its seq.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +17,13 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/verb.h"
+#include "supervisor/role.h"
 #include "supervisor/supervisor.h"
 
 #define CONNECT_MS		20
 #define CONNECT_LIMIT_NS	(30 * NS_PER_S)
 #define AGENT_STARTS_MAX	5
 #define HELLO_MS		10000
-
-extern char **environ;
 
 struct ack {
 	struct supervisor	*s;
@@ -312,37 +308,13 @@ on_lost(const struct err *why, void *arg)
 static int
 start_agent(struct supervisor *s, struct err *err)
 {
-	char *const argv[] = { (char *)(uintptr_t)"holdfast",
-	    (char *)(uintptr_t)"agent", s->spec->dir, NULL };
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	pid_t pid;
-	int rc;
-
 	if (s->agent_starts++ >= AGENT_STARTS_MAX)
 		return err_set(err, ERR_LIMIT, "the agent ended %d times",
 		    AGENT_STARTS_MAX);
-	posix_spawn_file_actions_init(&fa);
-	posix_spawnattr_init(&attr);
-	sigemptyset(&none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
-	    POSIX_SPAWN_SETSID);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawn_file_actions_addopen(&fa, STDIN_FILENO, "/dev/null",
-	    O_RDONLY, 0);
 	/* What it has to say goes to agents/NODE.log; standard error, the
 	 * supervisor's, is for what a library prints before it dies. */
-	posix_spawn_file_actions_adddup2(&fa, STDERR_FILENO, STDOUT_FILENO);
-	rc = posix_spawn(&pid, CHILD_SELF, &fa, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&fa);
-	posix_spawnattr_destroy(&attr);
-	if (rc == 0) {
-		s->agent_child = pid;
-		return 0;
-	}
-	errno = rc;
-	return err_errno(err, "cannot start the agent");
+	return role_start("agent", s->spec->dir, NULL, STDERR_FILENO,
+	    &s->agent_child, err);
 }
 
 static void
@@ -433,6 +405,23 @@ link_connect(struct supervisor *s)
 	s->connect_until_ns = clock_mono_ns(&clock_system) + CONNECT_LIMIT_NS;
 	s->starting_agent = false;
 	loop_timer_set(s->connect_timer, 0);
+}
+
+void
+link_find(struct supervisor *s)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/agent", s->spec->socket_dir);
+	if ((fd = wire_connect(path, NULL)) == -1)
+		return;
+	if (wire_new(s->loop, fd, on_message, on_lost, s, &s->agent,
+	    NULL) == -1) {
+		close(fd);
+		return;
+	}
+	link_send(s, link_order(s, "take"));
 }
 
 void

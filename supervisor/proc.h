@@ -32,8 +32,8 @@ bool	proc_is_alive(pid_t pid, uint64_t starttime);
 #define PROC_WCHAN_MAX	64
 void	proc_read_wchan(pid_t pid, char out[PROC_WCHAN_MAX]);
 
-/* All processes visible in /proc, by ascending pid; the caller frees *out.  -1 when /proc cannot
- * be read or memory is short. */
+/* All processes visible in /proc, by ascending pid; the caller frees *out.  -1
+ * when /proc cannot be read or memory is short. */
 int	proc_list(struct proc_stat **out, size_t *count);
 
 /* Something that can still run: no zombie, or one whose other threads live. */

@@ -10,18 +10,18 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/child.h"
+#include "common/buf.h"
 #include "common/json.h"
 #include "common/loop.h"
 #include "common/writer.h"
 #include "common/verb.h"
+#include "supervisor/role.h"
 #include "supervisor/run_life.h"
 #include "supervisor/run_parent.h"
 #include "supervisor/wire.h"
@@ -32,8 +32,6 @@
 #define CONNECT_LIMIT_NS	(20 * NS_PER_S)
 #define TERMINAL_QUEUE_MAX	(4u << 20)
 #define TERMINAL_WAIT_MS	3000
-
-extern char **environ;
 
 struct parent {
 	const struct run_spec	*spec;
@@ -232,40 +230,19 @@ open_log(const struct run_spec *spec)
 	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-/* In its own session, so that Ctrl-C on the terminal comes here alone and is
- * forwarded once. */
 static int
 spawn_supervisor(struct parent *p)
 {
-	char *const argv[] = { (char *)(uintptr_t)"holdfast",
-	    (char *)(uintptr_t)"supervisor", p->spec->dir, p->had_one ?
-	    p->campaign : NULL, NULL };
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t attr;
 	int log_fd = open_log(p->spec), rc;
-	sigset_t none;
 
 	if (log_fd == -1)
 		return err_errno(p->err, "cannot open %s/agents/supervisor.log",
 		    p->spec->dir);
-	posix_spawn_file_actions_init(&fa);
-	posix_spawnattr_init(&attr);
-	sigemptyset(&none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
-	    POSIX_SPAWN_SETSID);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawn_file_actions_addopen(&fa, STDIN_FILENO, "/dev/null",
-	    O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&fa, log_fd, STDOUT_FILENO);
-	posix_spawn_file_actions_adddup2(&fa, log_fd, STDERR_FILENO);
-	rc = posix_spawn(&p->child, CHILD_SELF, &fa, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&fa);
-	posix_spawnattr_destroy(&attr);
+	rc = role_start("supervisor", p->spec->dir, p->had_one ? p->campaign :
+	    NULL, log_fd, &p->child, p->err);
 	close(log_fd);
-	if (rc != 0) {
-		errno = rc;
-		return err_errno(p->err, "cannot start the supervisor");
-	}
+	if (rc == -1)
+		return -1;
 	p->had_one = true;
 	return loop_watch_process(p->loop, p->child, on_child_over, p,
 	    &p->child_watch, p->err);

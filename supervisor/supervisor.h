@@ -2,7 +2,8 @@
 /*
  * supervisor.h - what the files of the supervisor share.
  *
- * supervisor.c   life and end, events into recovery.c, actions carried out
+ * supervisor.c   life and end, events into recovery.c
+ * actions.c      what the table orders
  * link.c         the connection to the agent: connect, start, orders, events
  * launch.c       the start order: command, environment, placeholders
  * monitor.c      signs: exits, losses, first step after a restart
@@ -105,13 +106,24 @@ struct supervisor {
 
 /* supervisor.c: one event through the table. */
 void	supervisor_event(struct supervisor *, enum recovery_event);
-/* Something that cannot go on: an end with this text. */
+/* A line for people. */
 void	supervisor_say(struct supervisor *, const char *fmt, ...)
 	    __attribute__((format(printf, 2, 3)));
+/* Writes the end of the campaign; the process leaves when it is durable. */
+void	supervisor_close(struct supervisor *, int code, const char *why);
+
+/* actions.c */
+void	action_do(struct supervisor *, enum recovery_action);
+/* Timer: the ranks had time to say what they saw. */
+void	action_settled(void *supervisor);
+/* Timer: exits, or strays, are overdue. */
+void	action_exits_over(void *supervisor);
 
 /* link.c */
 int	link_init(struct supervisor *, struct err *err);
 void	link_connect(struct supervisor *);
+/* Connects to an agent that is there, to tell it that the run is over. */
+void	link_find(struct supervisor *);
 void	link_close(struct supervisor *);
 /* An order with generation and attempt filled in. */
 cJSON	*link_order(struct supervisor *, const char *type);

@@ -250,8 +250,8 @@ forget(const struct run_spec *spec, struct err *err)
 	run_spec_free(old);
 	if (life == RUN_LIVES)
 		return err_set(err, ERR_USAGE, "run %s is alive: without --fresh "
-		    "the same command takes it over; holdfast stop %s ends it", spec->options.name,
-		    spec->options.name);
+		    "the same command takes it over; holdfast stop %s ends it",
+		    spec->options.name, spec->options.name);
 	if (set_aside(spec->dir, err) == -1 || check_store(spec, err) == -1)
 		return -1;
 	return lock_acquire(spec->dir, false, &freed, err);

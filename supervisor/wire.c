@@ -389,3 +389,15 @@ wire_connect(const char *path, struct err *err)
 	}
 	return fd;
 }
+
+int
+wire_accept(int listen_fd)
+{
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd != -1 && wire_peer_uid(fd) != geteuid()) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}

@@ -57,5 +57,8 @@ pid_t	wire_peer_pid(int fd);
  * socket file is replaced.  -1 with err. */
 int	wire_listen(const char *path, struct err *err);
 int	wire_connect(const char *path, struct err *err);
+/* The next connection of a listening socket, if it comes from this user: before a
+ * byte is read.  -1 when there is none. */
+int	wire_accept(int listen_fd);
 
 #endif
