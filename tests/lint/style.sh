@@ -13,7 +13,7 @@ bad() {
 
 # A tar ball has no .git; there the folders are the list.
 list() {
-	if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+	if [ -e .git ] && git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
 		git ls-files --cached --others --exclude-standard
 	else
 		find common diagnose checkpoint supervisor plugins tests examples rules man \
