@@ -477,7 +477,7 @@ events_collect_rule(struct events *ev, struct rule_set *set,
 	if (ev->matched == NULL)
 		ev->matched = calloc(set->count + 1, sizeof(*ev->matched));
 	c.states = calloc(set->count + 1, sizeof(*c.states));
-	c.scratch = malloc(MATCH_LINE_MAX);
+	c.scratch = calloc(1, MATCH_LINE_MAX + 64);	/* as in feed.c */
 	if (ev->matched == NULL || c.states == NULL || c.scratch == NULL) {
 		err_memory(err);
 		goto out;

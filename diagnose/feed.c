@@ -24,6 +24,7 @@
 #include "diagnose/feed.h"
 
 #define READ_MAX	(32u << 20)	/* larger files are mapped */
+#define PADDING		64	/* PCRE2's JIT reads aligned blocks past the end */
 #define DEPTH_MAX	16
 #define STREAMS_MAX	200000
 
@@ -180,7 +181,7 @@ static int
 read_all(int fd, struct stream *s, size_t size, const char *path,
     struct err *err)
 {
-	char *data = malloc(size + 1);
+	char *data = malloc(size + PADDING);
 	size_t done = 0;
 	ssize_t n;
 
@@ -198,7 +199,7 @@ read_all(int fd, struct stream *s, size_t size, const char *path,
 			break;		/* truncated since stat */
 		done += (size_t)n;
 	}
-	data[done] = '\0';
+	memset(data + done, 0, PADDING);
 	s->data = data;
 	s->len = done;
 	return 0;
