@@ -20,6 +20,7 @@ libdiagnose_la_SOURCES = \
 	%D%/event.c %D%/event.h \
 	%D%/exits.c %D%/exits.h \
 	%D%/feed.c %D%/feed.h \
+	%D%/guard.c %D%/guard.h \
 	%D%/line.c %D%/line.h \
 	%D%/live.c %D%/live.h \
 	%D%/prefix.c %D%/prefix.h \

@@ -15,6 +15,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/progress.h"
 
+#define GRACE_BYTES	(64u << 10)
 #define TRACEBACK_MAX	(64u << 10)	/* bytes of a traceback */
 #define TAIL_MAX	(256u << 10)	/* searched for the last step line */
 
@@ -121,11 +122,17 @@ find_progress(const struct stream *s, struct stream_facts *f)
 	}
 }
 
-/* Two steps completed after a line: the job got over it. */
+/* Two steps completed after a line: the job got over it.  What a scheduler says is
+ * followed by some steps while ranks still hold out; many are another attempt
+ * that writes into the same file. */
 static bool
 got_over(const struct stream_facts *f, const struct event *e)
 {
-	return f->progress_before != SIZE_MAX && f->progress_before > e->start;
+	size_t grace = e->rule->def.source == SOURCE_SCHEDULER ?
+	    GRACE_BYTES : 0;
+
+	return f->progress_before != SIZE_MAX &&
+	    f->progress_before > e->start + grace;
 }
 
 /* Steps after a bad loss say nothing while the loss stays bad. */
@@ -134,8 +141,7 @@ survives_progress(const struct stream_facts *f, const struct event *e)
 {
 	const struct reason *r = e->rule->reason;
 
-	return e->rule->def.source == SOURCE_SCHEDULER || (!f->finite &&
-	    r != NULL && strncmp(r->name, "loss_", 5) == 0);
+	return !f->finite && r != NULL && strncmp(r->name, "loss_", 5) == 0;
 }
 
 static bool

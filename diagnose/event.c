@@ -9,8 +9,11 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "diagnose/event.h"
+#include "diagnose/guard.h"
 #include "diagnose/match.h"
 
 struct hit {
@@ -18,6 +21,7 @@ struct hit {
 	uint16_t	 literal_len;
 };
 
+#define WINDOW		((size_t)16 << 20)	/* of a mapped file */
 #define EVENTS_ALL	UINT32_MAX
 
 /* Candidates of one line; the same rule counts once, with its first literal. */
@@ -42,50 +46,13 @@ struct collector {
 	bool		 skip;		/* ... and is the rest of an endless line */
 	struct hit	 hits[HITS_MAX];
 	size_t		 hit_count;
+	size_t		 base;		/* of the window that is scanned */
 	char		*scratch;	/* MATCH_LINE_MAX bytes */
 	struct err	*err;
 	bool		 failed;
 	struct line_memory *memory;	/* for a single line, or NULL */
 	uint32_t	 only;		/* this rule alone, or EVENTS_... */
 };
-
-/* Text that makes what follows on the line a guess, not a fact. */
-static bool
-is_hypothesis(const char *text, size_t len)
-{
-	static const char *const marks[] = {
-		"may be caused by", "might be caused by", "could be caused by",
-		"may be due to", "might be due to", "could be due to",
-		"Possible Cause", "possible cause", "usually caused by",
-		"For debugging consider"
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
-		if (memmem(text, len, marks[i], strlen(marks[i])) != NULL)
-			return true;
-	return false;
-}
-
-/* A line of source that a traceback shows: "    raise ValueError(...)". */
-static bool
-is_source(const struct line *l)
-{
-	static const char *const words[] = {
-		"raise ", "return ", "if ", "elif ", "except ", "except:", "assert ",
-		"def ", "class ", "with ", "for ", "while ", "self.", "log.",
-		"logger.", "logging.", "print("
-	};
-	size_t n = 0, i;
-
-	while (n < l->len && l->text[n] == ' ')
-		n++;
-	for (i = 0; n >= 4 && i < sizeof(words) / sizeof(words[0]); i++)
-		if (l->len - n >= strlen(words[i]) &&
-		    memcmp(l->text + n, words[i], strlen(words[i])) == 0)
-			return true;
-	return false;
-}
 
 static struct match *
 compiled(struct match **slot, const char *pattern, struct rule *r)
@@ -124,7 +91,7 @@ rule_matches(struct collector *c, struct rule *r, const struct line *line,
 			return false;
 	}
 	return r->def.role == ROLE_BENIGN || r->def.role == ROLE_CONTEXT ||
-	    (!is_hypothesis(text, match_start(m)) && !is_source(line));
+	    (!guard_is_guess(text, match_start(m)) && !guard_is_source(line));
 }
 
 /* Lines between two offsets, at most `most`. */
@@ -423,6 +390,8 @@ on_hit(uint32_t literal, size_t start, void *arg)
 {
 	struct collector *c = arg;
 
+	start += c->base;
+
 	if (c->open && start >= c->piece.start && start <= c->piece.end) {
 		if (!c->skip)
 			add_hit(c, literal);
@@ -449,6 +418,31 @@ on_hit(uint32_t literal, size_t start, void *arg)
 	c->skip = false;
 	add_hit(c, literal);
 	return !c->failed;
+}
+
+/* Scans a mapped file in windows and gives the pages back behind them, so that a
+ * large log does not count as memory of this process. */
+static void
+scan_stream(struct collector *c)
+{
+	const struct stream *s = c->stream;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), from = 0, to;
+	const char *nl;
+
+	while (from < s->len && !c->failed) {
+		to = s->len;
+		if (s->mapped && s->len - from > WINDOW) {
+			nl = memrchr(s->data + from, '\n', WINDOW);
+			to = nl ? (size_t)(nl + 1 - s->data) : from + WINDOW;
+		}
+		c->base = from;
+		scan_run(c->set->scanner, s->data + from, to - from, on_hit, c);
+		from /= page;
+		if (s->mapped && to / page > from)
+			(void)madvise((void *)(uintptr_t)(s->data + from * page),
+			    (to / page - from) * page, MADV_DONTNEED);
+		from = to;
+	}
 }
 
 static int
@@ -484,7 +478,7 @@ events_collect_rule(struct events *ev, struct rule_set *set,
 	}
 	for (i = 0; i < set->count; i++)
 		c.states[i].last_start = SIZE_MAX;
-	scan_run(set->scanner, c.stream->data, c.stream->len, on_hit, &c);
+	scan_stream(&c);
 	if (c.open && c.hit_count > 0)
 		close_line(&c);
 	if (c.failed) {
