@@ -35,18 +35,29 @@ lock_path(void)
 	return unit_path(dir, "lock");
 }
 
-/* A lock as somebody else would have left it. */
+/* A lock as somebody else would have left it, in a pid namespace or this one. */
 static void
-write_lock(const char *host, const char *boot_id, int pid, uint64_t starttime)
+write_lock_of(const char *host, const char *boot_id, const char *ns, int pid,
+    uint64_t starttime)
 {
 	char text[512], here[HOST_NAME_MAX + 1] = "", boot[PROC_BOOT_ID_MAX];
+	char own_ns[64] = "";
 
 	gethostname(here, sizeof(here) - 1);
 	proc_read_boot_id(boot);
+	ck_assert_int_gt(readlink("/proc/self/ns/pid", own_ns,
+	    sizeof(own_ns) - 1), 0);
 	snprintf(text, sizeof(text), "{\"host\":\"%s\",\"boot_id\":\"%s\","
-	    "\"pid\":%d,\"starttime\":%llu}\n", host ? host : here,
-	    boot_id ? boot_id : boot, pid, (unsigned long long)starttime);
+	    "\"pid_ns\":\"%s\",\"pid\":%d,\"starttime\":%llu}\n",
+	    host ? host : here, boot_id ? boot_id : boot, ns ? ns : own_ns, pid,
+	    (unsigned long long)starttime);
 	unit_write(lock_path(), text, strlen(text));
+}
+
+static void
+write_lock(const char *host, const char *boot_id, int pid, uint64_t starttime)
+{
+	write_lock_of(host, boot_id, NULL, pid, starttime);
 }
 
 static uint64_t
@@ -201,6 +212,26 @@ START_TEST(other_host_is_respected)
 }
 END_TEST
 
+/* Pids of another container mean nothing here: it is as another host, but for a
+ * reboot, which ended both. */
+START_TEST(other_pid_namespace_is_respected)
+{
+	dir = unit_dir();
+	write_lock_of(NULL, NULL, "pid:[1]", 0x3fffffff, 1);
+	ck_assert_int_eq(acquire(true), -1);
+	ck_assert_int_eq(err.code, ERR_BUSY);
+	set_age(LOCK_LEASE_MS / 1000 + 10);
+	ck_assert_int_eq(acquire(false), -1);
+	ck_assert_int_eq(acquire(true), 0);
+	ck_assert(freed);
+	lock_release(dir);
+	write_lock_of(NULL, "00000000-0000-0000-0000-000000000000", "pid:[1]",
+	    0x3fffffff, 1);
+	ck_assert_int_eq(acquire(false), 0);
+	lock_release(dir);
+}
+END_TEST
+
 START_TEST(unreadable_lock_is_no_proof_of_death)
 {
 	static const char *const texts[] = { "", "nonsense\n", "{\"host\":" };
@@ -286,6 +317,7 @@ add(TCase *t)
 	tcase_add_test(t, reused_pid_is_another_process);
 	tcase_add_test(t, reboot_frees);
 	tcase_add_test(t, other_host_is_respected);
+	tcase_add_test(t, other_pid_namespace_is_respected);
 	tcase_add_test(t, unreadable_lock_is_no_proof_of_death);
 	tcase_add_test(t, two_starts_at_once);
 	tcase_add_test(t, one_of_many_wins);

@@ -89,22 +89,31 @@ struct sleeper {
 	int	gate;
 };
 
+/* It has spoken when this returns: in the middle of execve() the environment of
+ * a process reads as empty. */
 static struct sleeper
 sleeper_start(const char *const *env)
 {
-	char *const argv[] = { (char *)(uintptr_t)"cat", NULL };
+	char *const argv[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c",
+	    (char *)(uintptr_t)"echo; read x; exit 0", NULL };
 	posix_spawn_file_actions_t fa;
+	int in[2], out[2];
 	struct sleeper s;
-	int fds[2];
+	char c;
 
-	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(in, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
 	posix_spawn_file_actions_init(&fa);
-	posix_spawn_file_actions_adddup2(&fa, fds[0], STDIN_FILENO);
-	ck_assert_int_eq(posix_spawnp(&s.pid, "cat", &fa, NULL, argv,
+	posix_spawn_file_actions_adddup2(&fa, in[0], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&fa, out[1], STDOUT_FILENO);
+	ck_assert_int_eq(posix_spawnp(&s.pid, "sh", &fa, NULL, argv,
 	    (char *const *)(uintptr_t)env), 0);
 	posix_spawn_file_actions_destroy(&fa);
-	close(fds[0]);
-	s.gate = fds[1];
+	close(in[0]);
+	close(out[1]);
+	ck_assert_int_eq(read(out[0], &c, 1), 1);
+	close(out[0]);
+	s.gate = in[1];
 	return s;
 }
 
