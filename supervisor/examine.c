@@ -139,8 +139,9 @@ static void
 child_complaint(const struct child_result *r, const char *what, char *out,
     size_t size)
 {
-	static const char *const ends[] = { "ended with status", "was ended by "
-	    "signal", "ran into its deadline", "is stuck in the kernel" };
+	static const char *const ends[] = { "ended with status",
+	    "was ended by signal", "ran into its deadline",
+	    "is stuck in the kernel" };
 
 	if (r->end == CHILD_EXITED || r->end == CHILD_SIGNALED)
 		snprintf(out, size, "%s %s %d: %.200s", what, ends[r->end],
