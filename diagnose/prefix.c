@@ -263,7 +263,9 @@ prefix_bar(struct cursor *c)
 
 	if (c->p != c->begin)
 		return 0;
-	bar = memmem(c->p, n, "%|", 2);
+	bar = memchr(c->p, '%', n);
+	while (bar != NULL && (bar + 1 == c->end || bar[1] != '|'))
+		bar = memchr(bar + 1, '%', n - (size_t)(bar + 1 - c->p));
 	if (bar == NULL)
 		return 0;
 	n = left(c) < 1200 ? left(c) : 1200;

@@ -76,14 +76,72 @@ byte_cost(unsigned char c)
 	}
 }
 
+/* What healthy logs are made of, in the styles of the usual trainers.  A fragment
+ * that occurs in it would be asked about on nearly every line. */
+static const char healthy[] =
+    " [2026-01-31 03:12:41,641] [INFO] [logging.py:68:log_dist] [Rank 0] step=10,"
+    " skipped=0, lr=[0.05], mom=[(0.9, 0.999)] [timer.py:197:stop] epoch=0/micro"
+    "_step=10/global_step=10, RunningAvgSamplesPerSec=3.0, CurrSamplesPerSec=2.1,"
+    " MemAllocated=0.02GB, MaxMemAllocated=0.02GB rank_0 | INFO | __main__: - \n"
+    " iteration      100/   1000 | consumed samples:   6400 | elapsed time per "
+    "iteration (ms): 312.5 | throughput per GPU (TFLOP/s/GPU): 380.1 | learning "
+    "rate: 1.000000E-05 | global batch size:  1024 | lm loss: 7.330000E+00 | loss "
+    "scale: 1.0 | grad norm: 0.512 | params norm: 1.0 | number of skipped "
+    "iterations:   0 | number of nan iterations:   0 | num zeros: 0.0 |\n"
+    "time (ms) | forward-compute: backward-compute: batch-generator: optimizer: "
+    "validation loss at iteration 100 | lm loss value: | lm loss PPL: memory (MB) "
+    "allocated: max allocated: reserved: max reserved: saving checkpoint at "
+    "iteration 100 to checkpoints/ successfully saved checkpoint\n"
+    "{'loss': 1.25, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'epoch': 0.1} "
+    "12%|##  | 12/100 [00:10<01:00,  2.00it/s, train_loss=1.5, v_num=0] s/it "
+    "Epoch 0: Training: Validation: Loading checkpoint shards: Generating train "
+    "split: examples/s Map: Downloading data files Tokenizing\n"
+    "step: 10  loss:  7.12  memory: 12.3GiB(13%)  tps: 8,000  mfu: 40.1% "
+    "iter 100: loss 2.3456, time 12.5ms, mfu 3.2% train_loss reduced_train_loss "
+    "global_step: train_step_timing in s: samples tokens total_loss num_updates "
+    "| epoch 027 | loss 6.343 | ppl 31.65 | wps 181313 | ups 0.4 | lr 0.0006 |\n"
+    "node01:4711:4790 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read"
+    " [send] via NET/IB/0/GDRDMA Trees [0] Ring 00 : Connected all rings trees "
+    "comm 0x rank 3 nranks 16 cudaDev 3 busId 1a000 - Init COMPLETE NET/Socket : "
+    "Using [0]eth0:10.0.0.1<0> Bootstrap : NCCL version NCCL_IB_TIMEOUT "
+    "[default0]: [rank0]: torch.distributed torch/nn/modules/module.py UserWarning:"
+    " FutureWarning: DeprecationWarning: warnings.warn( is deprecated. Please use "
+    "instead. site-packages/transformers/trainer.py megatron/core/ deepspeed/ "
+    "number of parameters on (tensor, pipeline) model parallel rank building GPT "
+    "model ... node GPU memory usage data loader num_workers batch_size world_size "
+    "MASTER_ADDR MASTER_PORT WORLD_SIZE errors=0 nodes host stderr stdout main ";
+
+#define HEALTHY_BITS	14
+
+static void
+learn_healthy(uint64_t *bits)
+{
+	size_t i;
+	uint32_t h;
+
+	for (i = 0; i + FRAGMENT < sizeof(healthy); i++) {
+		h = hash(read_fragment(healthy + i)) >> (HASH_BITS - HEALTHY_BITS);
+		bits[h / 64] |= 1ull << (h % 64);
+	}
+}
+
+static bool
+is_healthy(const uint64_t *bits, const char *p)
+{
+	uint32_t h = hash(read_fragment(p)) >> (HASH_BITS - HEALTHY_BITS);
+
+	return bits[h / 64] >> (h % 64) & 1;
+}
+
 static size_t
-best_offset(const char *text, size_t len, bool fold)
+best_offset(const uint64_t *bits, const char *text, size_t len, bool fold)
 {
 	size_t i, k, best = 0;
 	unsigned cost, least = ~0u;
 
 	for (i = 0; i + FRAGMENT <= len; i++) {
-		for (cost = 0, k = 0; k < FRAGMENT; k++) {
+		cost = is_healthy(bits, text + i) ? 5000 : 0;
+		for (k = 0; k < FRAGMENT; k++) {
 			unsigned c = byte_cost((unsigned char)text[i + k]);
 
 			/* An any-case fragment is up to 16 fragments. */
@@ -117,7 +175,8 @@ add_entry(struct scanner *s, struct entry e, struct err *err)
 
 /* One entry, or one per spelling of the fragment's letters. */
 static int
-add_literal(struct scanner *s, uint32_t index, struct err *err)
+add_literal(struct scanner *s, const uint64_t *bits, uint32_t index,
+    struct err *err)
 {
 	const struct scan_literal *l = &s->literals[index];
 	struct entry e = { .literal = index, .fold = l->fold };
@@ -130,7 +189,7 @@ add_literal(struct scanner *s, uint32_t index, struct err *err)
 		    "literal '%.80s' is not %d to %d bytes long", l->text,
 		    SCAN_LITERAL_MIN, SCAN_LITERAL_MAX);
 	e.len = (uint8_t)len;
-	e.offset = (uint8_t)best_offset(l->text, len, l->fold);
+	e.offset = (uint8_t)best_offset(bits, l->text, len, l->fold);
 	for (spelling = 0; spelling < 1u << FRAGMENT; spelling++) {
 		for (k = 0; k < FRAGMENT; k++) {
 			f[k] = l->text[e.offset + k];
@@ -165,13 +224,15 @@ scan_new(const struct scan_literal *literals, size_t count,
     struct scanner **out, struct err *err)
 {
 	struct scanner *s = calloc(1, sizeof(*s));
+	uint64_t bits[(1u << HEALTHY_BITS) / 64] = {0};
 	size_t i, b;
 
 	if (s == NULL)
 		return err_memory(err);
+	learn_healthy(bits);
 	s->literals = literals;
 	for (i = 0; i < count; i++)
-		if (add_literal(s, (uint32_t)i, err) == -1)
+		if (add_literal(s, bits, (uint32_t)i, err) == -1)
 			goto fail;
 	if (s->count > UINT16_MAX) {
 		err_set(err, ERR_LIMIT, "too many literals");
