@@ -35,11 +35,13 @@ failures=0 checks=0
 # Pids of living processes that were started with this test's state directory; a
 # zombie has no environment, and the grep that looks is gone when it has answered.
 flow_processes() {
-	local f
-	grep -lsz "^HOLDFAST_STATE_DIR=$dir/state\$" /proc/[0-9]*/environ |
-	while IFS=/ read -r _ _ f _; do
-		[ ! -d "/proc/$f" ] || printf '%s\n' "$f"
+	local f files
+	files=$(grep -lsz "^HOLDFAST_STATE_DIR=$dir/state\$" /proc/[0-9]*/environ)
+	for f in $files; do
+		f=${f%/environ}
+		grep -q '^State:.[^ZX]' "$f/status" 2>/dev/null && printf '%s\n' "${f#/proc/}"
 	done
+	return 0
 }
 
 # command_line PID: with blanks between its words; nothing when it is gone
@@ -180,7 +182,7 @@ dead() {
 
 # nothing_left: no process of a rank is alive, and agent and supervisor end as well
 nothing_left() {
-	local pids limit=$((SECONDS + 10))
+	local pids limit=$((SECONDS + patience))
 	for pids in $(flow_processes); do
 		if grep -qz '^HOLDFAST_ATTEMPT=' "/proc/$pids/environ" 2>/dev/null; then
 			ps -o pid,ppid,stat,args -p "$pids"
