@@ -39,6 +39,9 @@ endif
 TESTS += $(lint_tests) $(flow_tests)
 
 EXTRA_DIST += $(lint_tests) $(flow_tests) \
+	%D%/fuzz/fuzz_feed.c \
+	%D%/fuzz/fuzz_pickle.c \
+	%D%/fuzz/fuzz_zip.c \
 	%D%/flow/lib.sh \
 	%D%/flow/as-nobody \
 	%D%/flow/fake-rank \
