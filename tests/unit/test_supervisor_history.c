@@ -299,14 +299,16 @@ START_TEST(restart_times_are_kept_up_to_a_bound)
 }
 END_TEST
 
+/* Four of it are longer than any name is kept. */
+#define LONG	"a word of thirty-two characters."
+
 /* Records of a broken or hostile journal: any type with any members. */
 START_TEST(odd_records_do_no_harm)
 {
 	static const char *const types[] = { "campaign", "supervisor", "attempt",
 	    "ranks", "exit", "incident", "gone", "decision", "stop", "end" };
 	static const char *const values[] = { "null", "-1", "1e300", "\"\"", "[]",
-	    "{}", "true", "2147483648", "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"" };
+	    "{}", "true", "2147483648", "\"" LONG LONG LONG LONG "\"" };
 	static const char *const keys[] = { "campaign", "generation", "attempt",
 	    "resume", "time_ns", "kind", "status", "rank", "pid", "incident",
 	    "sign", "step", "text", "fingerprint", "count", "reason", "why",
