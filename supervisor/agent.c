@@ -29,7 +29,6 @@
 #include "supervisor/verbs.h"
 
 #define OUTPUT_QUEUE_MAX	(64u << 20)
-#define SWEEP_MS		20
 #define SWEEP_LIMIT_NS		(10 * NS_PER_S)
 /* Without attempt and without supervisor nobody needs an agent. */
 #define IDLE_LIMIT_MS		(10 * 60 * 1000)
@@ -274,7 +273,8 @@ on_sweep(void *arg)
 	struct err err = {0};
 
 	a->leftovers = sweep_pass(a->spec, &a->swept, &a->unreadable);
-	if (a->leftovers != 0 &&
+	a->empty_passes = a->leftovers == 0 ? a->empty_passes + 1 : 0;
+	if (a->empty_passes < SWEEP_EMPTY_PASSES &&
 	    clock_mono_ns(&clock_system) < a->sweep_end_ns) {
 		loop_timer_set(a->sweep_timer, SWEEP_MS);
 		return;

@@ -58,6 +58,7 @@ struct agent {
 	struct loop_timer	*sweep_timer;
 	int			 swept;		/* processes ended at start */
 	int			 leftovers;	/* that could not be ended */
+	int			 empty_passes;
 	int			 unreadable;
 	int64_t			 sweep_end_ns;
 	char			 instance[AGENT_INSTANCE_MAX];
@@ -92,6 +93,11 @@ int	output_new(struct agent *, struct attempt *, int number, int rank,
 	    struct err *err);
 void	output_free(struct output *);
 bool	output_ended(const struct output *);
+
+/* A process hides its environment for a moment while it execs, so a single empty
+ * pass proves nothing. */
+#define SWEEP_EMPTY_PASSES	2
+#define SWEEP_MS		20
 
 /* agent_sweep.c: one pass of KILL over processes whose environment has this run
  * id.  Returns how many are still there, -1 when /proc cannot be read.  A process
