@@ -20,7 +20,6 @@
 #include "supervisor/proc.h"
 
 #define FLUSH_WAIT_MS	5000
-#define SWEEP_MS	20
 
 static const char *const phase_names[] = { "starting", "running", "ending",
     "gone" };
@@ -262,7 +261,8 @@ on_sweep(void *arg)
 
 	left = sweep_pass(at->agent->spec, &at->killed,
 	    &at->unreadable);
-	if (left != 0) {
+	at->empty_passes = left == 0 ? at->empty_passes + 1 : 0;
+	if (at->empty_passes < SWEEP_EMPTY_PASSES) {
 		loop_timer_set(at->sweep, SWEEP_MS);
 		return;
 	}

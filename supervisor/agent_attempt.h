@@ -29,7 +29,7 @@ struct attempt {
 	bool			 proven;	/* nothing is left */
 	bool			 flushed;
 	const char		*proof;
-	int			 killed, unreadable;
+	int			 killed, unreadable, empty_passes;
 	int			 port, port_fd;
 	int64_t			 grace_ms;
 	struct loop_timer	*ladder;	/* TERM to KILL */
