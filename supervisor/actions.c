@@ -71,7 +71,6 @@ do_launch(struct supervisor *s)
 	    s->selection.step : JSON_UNKNOWN);
 	monitor_reset(s);
 	s->launched_ns = clock_mono_ns(&clock_system);
-	memset(s->pids, 0, (size_t)s->count * sizeof(*s->pids));
 	journal_append(s->journal, r, on_attempt_journaled, s);
 }
 
@@ -94,7 +93,7 @@ do_note_start(struct supervisor *s)
 		    s->node, from);
 	else
 		supervisor_say(s, "attempt %d: launcher started on %s (pid %d)%s",
-		    s->history.attempt, s->node, (int)s->pids[0], from);
+		    s->history.attempt, s->node, (int)s->history.pids[0], from);
 	if (s->failed_ns != 0) {
 		s->lost_ms += (now - s->failed_ns) / NS_PER_MS;
 		text_format_span((now - s->failed_ns) / NS_PER_MS, took);
@@ -225,16 +224,16 @@ journal_swept(struct supervisor *s)
 	cJSON *r;
 	int i;
 
-	for (i = 0; i < s->count; i++) {
-		if (s->pids[i] <= 0)
+	for (i = 0; i < s->history.pid_count; i++) {
+		if (s->history.pids[i] == 0)
 			continue;
 		r = journal_record("exit", s->history.attempt);
 		json_add_int(r, "rank", s->spec->options.nproc_per_node > 0 ? i :
 		    JSON_UNKNOWN);
-		json_add_int(r, "pid", s->pids[i]);
+		json_add_int(r, "index", i);
+		json_add_int(r, "pid", s->history.pids[i]);
 		json_add_text(r, "kind", "swept");
 		journal_append(s->journal, r, NULL, NULL);
-		s->pids[i] = 0;
 	}
 	r = journal_record("gone", s->history.attempt);
 	json_add_text(r, "proof", "swept by a new agent");
@@ -260,6 +259,8 @@ do_examine(struct supervisor *s)
 	if (s->history.phase != ATTEMPT_GONE) {
 		open_incident(s, SIGN_AGENT_LOST);
 		journal_swept(s);
+	} else if (s->history.sign.kind == SIGN_NONE) {
+		open_incident(s, SIGN_EXIT);
 	}
 	incident_clear(&s->incident);
 	s->incident.number = s->history.incidents;

@@ -55,13 +55,29 @@ apply_attempt(struct history *h, const cJSON *r)
 	h->resume_step = json_int(resume, "step", JSON_UNKNOWN);
 	h->sign = (struct sign){ .step = JSON_UNKNOWN, .rank = -1 };
 	h->exits_ok = h->exits_failed = 0;
+	h->pid_count = 0;
+}
+
+static void
+apply_ranks(struct history *h, const cJSON *r)
+{
+	const cJSON *pid;
+
+	h->phase = ATTEMPT_RUNNING;
+	h->pid_count = 0;
+	cJSON_ArrayForEach(pid, cJSON_GetObjectItem(r, "pids"))
+		if (h->pid_count < HISTORY_PIDS_MAX && cJSON_IsNumber(pid))
+			h->pids[h->pid_count++] = (int32_t)pid->valuedouble;
 }
 
 static void
 apply_exit(struct history *h, const cJSON *r)
 {
+	int64_t index = json_int(r, "index", -1);
 	struct sign *s = &h->sign;
 
+	if (index >= 0 && index < h->pid_count)
+		h->pids[index] = 0;
 	if (strcmp(json_str(r, "kind", ""), "exited") == 0 &&
 	    json_int(r, "status", 1) == 0) {
 		h->exits_ok++;
@@ -80,7 +96,8 @@ static void
 apply_incident(struct history *h, const cJSON *r)
 {
 	h->incidents = (int)json_int(r, "incident", h->incidents);
-	h->phase = ATTEMPT_ENDING;
+	if (h->phase != ATTEMPT_GONE)
+		h->phase = ATTEMPT_ENDING;
 	h->sign.kind = sign_kind_find(json_str(r, "sign", ""));
 	h->sign.rank = (int)json_int(r, "rank", -1);
 	h->sign.step = json_int(r, "step", JSON_UNKNOWN);
@@ -186,7 +203,7 @@ history_apply(struct history *h, const cJSON *r)
 	} else if (strcmp(type, "attempt") == 0) {
 		apply_attempt(h, r);
 	} else if (strcmp(type, "ranks") == 0) {
-		h->phase = ATTEMPT_RUNNING;
+		apply_ranks(h, r);
 	} else if (strcmp(type, "exit") == 0) {
 		apply_exit(h, r);
 	} else if (strcmp(type, "incident") == 0) {

@@ -18,6 +18,7 @@
 
 #define HISTORY_LEDGER_MAX	64
 #define HISTORY_RESTARTS_MAX	1024
+#define HISTORY_PIDS_MAX	4096
 
 /* One kind of failure, by the fingerprint of its verdict. */
 struct ledger_entry {
@@ -53,6 +54,9 @@ struct history {
 	int64_t			event_seq;
 	char			last_agent[24];	/* instance that said hello last */
 	int64_t			started_ns;	/* of the open attempt, wall clock */
+	int32_t			pids[HISTORY_PIDS_MAX];	/* main processes of the
+						   open attempt; 0: over */
+	int			pid_count;
 	int			exits_ok;	/* of the open attempt */
 	int			exits_failed;
 	int64_t			resume_step;	/* it was told to start from */

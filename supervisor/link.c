@@ -89,19 +89,6 @@ journal_event(struct supervisor *s, const char *type, const cJSON *event)
 }
 
 static void
-take_started(struct supervisor *s, const cJSON *event)
-{
-	const cJSON *pids = cJSON_GetObjectItem(event, "pids"), *pid;
-	int i = 0;
-
-	cJSON_ArrayForEach(pid, pids)
-		if (i < s->count && cJSON_IsNumber(pid))
-			s->pids[i++] = (pid_t)pid->valuedouble;
-	s->port = (int)json_int(event, "port", 0);
-	supervisor_event(s, EVENT_STARTED);
-}
-
-static void
 take_failed(struct supervisor *s, const cJSON *event)
 {
 	if (s->history.sign.kind == SIGN_NONE) {
@@ -155,7 +142,7 @@ take_event(struct supervisor *s, const char *type, const cJSON *event)
 	}
 	record = journal_event(s, types[i][1], event);
 	if (strcmp(type, "started") == 0)
-		take_started(s, event);
+		supervisor_event(s, EVENT_STARTED);
 	else if (strcmp(type, "failed") == 0)
 		take_failed(s, event);
 	else if (strcmp(type, "exit") == 0)
@@ -196,8 +183,7 @@ static void
 take_hello(struct supervisor *s, const cJSON *hello)
 {
 	const char *phase = json_str(hello, "phase", "idle");
-	int attempt = (int)json_int(hello, "attempt", 0), i = 0;
-	const cJSON *pid;
+	int attempt = (int)json_int(hello, "attempt", 0);
 	const char *instance = json_str(hello, "instance", "");
 	cJSON *r;
 
@@ -237,9 +223,6 @@ take_hello(struct supervisor *s, const cJSON *hello)
 		/* Before it counts as lost, its last events must be in. */
 		s->idle_due = true;
 	} else {
-		cJSON_ArrayForEach(pid, cJSON_GetObjectItem(hello, "pids"))
-			if (i < s->count)
-				s->pids[i++] = (pid_t)pid->valuedouble;
 		supervisor_event(s, EVENT_AGENT_HAS_ATTEMPT);
 	}
 }

@@ -76,8 +76,9 @@ holder_write(const char *path, const struct holder *h, struct err *err)
 	n = snprintf(text, sizeof(text), "{\"host\":\"%s\",\"boot_id\":\"%s\","
 	    "\"pid_ns\":\"%s\",\"pid\":%d,\"starttime\":%llu}\n", h->host, h->boot_id,
 	    h->pid_ns, (int)h->pid, (unsigned long long)h->starttime);
-	snprintf(temp, sizeof(temp), "%.*s.%d", PATH_MAX - 16, path,
-	    (int)h->pid);
+	/* One name a host, and one writer a host at a time (lock_acquire()): what
+	 * a killed one leaves is overwritten by the next. */
+	snprintf(temp, sizeof(temp), "%.3800s.%.200s", path, h->host);
 	fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd == -1)
 		return err_errno(err, "cannot create %s", temp);

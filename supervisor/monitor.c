@@ -25,10 +25,7 @@ monitor_exit(struct supervisor *s, const cJSON *record)
 {
 	bool well = strcmp(json_str(record, "kind", ""), "exited") == 0 &&
 	    json_int(record, "status", 1) == 0;
-	int64_t rank = json_int(record, "rank", -1);
 
-	if (rank >= 0 && rank < s->count)
-		s->pids[rank] = 0;
 	if (!well)
 		supervisor_event(s, EVENT_RANK_FAILED);
 	else if (s->history.exits_ok >= s->count)

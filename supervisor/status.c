@@ -80,9 +80,9 @@ add_processes(const struct supervisor *s, cJSON *root)
 	json_add_int(root, "agent_pid", s->agent_pid > 0 ? s->agent_pid :
 	    JSON_UNKNOWN);
 	a = cJSON_AddArrayToObject(root, "pids");
-	for (i = 0; i < s->count; i++)
-		cJSON_AddItemToArray(a, s->pids[i] > 0 ?
-		    cJSON_CreateNumber(s->pids[i]) : cJSON_CreateNull());
+	for (i = 0; i < s->history.pid_count; i++)
+		cJSON_AddItemToArray(a, s->history.pids[i] != 0 ?
+		    cJSON_CreateNumber(s->history.pids[i]) : cJSON_CreateNull());
 }
 
 static cJSON *

@@ -250,9 +250,6 @@ supervisor_init(struct supervisor *s, const char *dir, struct err *err)
 		return -1;
 	s->count = s->spec->options.nproc_per_node > 0 ?
 	    (int)s->spec->options.nproc_per_node : 1;
-	s->pids = calloc((size_t)s->count, sizeof(*s->pids));
-	if (s->pids == NULL)
-		return err_memory(err);
 	snprintf(spool, sizeof(spool), "%s/journal", s->spec->socket_dir);
 	if (loop_new(&s->loop, err) == -1 ||
 	    writer_new(s->loop, WRITER_QUEUE_MAX, &s->writer, err) == -1 ||
@@ -281,7 +278,6 @@ supervisor_fini(struct supervisor *s)
 	cJSON_Delete(s->selection.json);
 	buf_fini(&s->unheard);
 	cJSON_Delete(s->unheard_records);
-	free(s->pids);
 	run_spec_free(s->spec);
 }
 

@@ -59,8 +59,6 @@ struct supervisor {
 
 	/* the open attempt */
 	int			 count;		/* main processes */
-	pid_t			*pids;
-	int			 port;
 	char			 node[80];
 	int64_t			 launched_ns;	/* monotonic */
 	struct latest_progress	 progress;
