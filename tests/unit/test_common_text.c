@@ -279,8 +279,8 @@ START_TEST(every_code_point_passes)
 
 		n = encode(c, in);
 		buf_clear(&b);
-		ck_assert_int_eq(text_utf8_clean(in, n, &b), 0);
-		if ((b.len == n && memcmp(b.data, in, n) == 0) == surrogate)
+		/* An assertion each would take seconds. */
+		if (text_utf8_clean(in, n, &b) == -1 || (b.len == n && memcmp(b.data, in, n) == 0) == surrogate)
 			ck_abort_msg("U+%04X", c);
 	}
 	buf_fini(&b);
