@@ -280,7 +280,8 @@ START_TEST(every_code_point_passes)
 		n = encode(c, in);
 		buf_clear(&b);
 		/* An assertion each would take seconds. */
-		if (text_utf8_clean(in, n, &b) == -1 || (b.len == n && memcmp(b.data, in, n) == 0) == surrogate)
+		if (text_utf8_clean(in, n, &b) == -1 ||
+		    (b.len == n && memcmp(b.data, in, n) == 0) == surrogate)
 			ck_abort_msg("U+%04X", c);
 	}
 	buf_fini(&b);
