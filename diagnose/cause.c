@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@
 #define GRACE_BYTES	(64u << 10)
 #define TRACEBACK_MAX	(64u << 10)	/* bytes of a traceback */
 #define TAIL_MAX	(256u << 10)	/* searched for the last step line */
+
+#define CRASH_WINDOW_NS	2000000000ll
 
 static const struct rule rule_exception = {
 	.def = { .id = RULE_EXCEPTION, .file = "built in", .role = ROLE_ROOT,
@@ -178,6 +181,44 @@ set_node(struct event *e, const char *node)
 }
 
 static int
+number_at(const char *p, const char *end)
+{
+	int v = 0, k;
+
+	for (k = 0; p < end && *p >= '0' && *p <= '9' && k < 7; p++, k++)
+		v = v * 10 + (*p - '0');
+	return k > 0 ? v : -1;
+}
+
+/* A line of torchelastic's table ("  exitcode  : -9 ...") belongs to the rank two
+ * lines above; its log line ("failed (exitcode: -9) local_rank: 1 (pid: ...")
+ * names the local rank, which the table below it pairs with the rank. */
+static int
+rank_of_table(const struct stream *s, const struct event *e)
+{
+	const char *line = s->data + e->start, *end = line + e->len, *at, *p;
+	const char *from = line - (e->start < 400 ? e->start : 400);
+	size_t left = s->len - e->start;
+	int rank = -1, local;
+	char pair[40];
+
+	if (memmem(line, e->len, "exitcode  : ", 12) != NULL) {
+		for (p = from; (at = memmem(p, (size_t)(line - p),
+		    "rank      : ", 12)) != NULL; p = at + 12)
+			rank = number_at(at + 12, line);
+		return rank;
+	}
+	at = memmem(line, e->len, ") local_rank: ", 14);
+	if (at == NULL || (local = number_at(at + 14, end)) == -1)
+		return -1;
+	snprintf(pair, sizeof(pair), " (local_rank: %d)", local);
+	at = memmem(line, left < 262144 ? left : 262144, pair, strlen(pair));
+	for (p = at; p != NULL && p > line && p[-1] >= '0' && p[-1] <= '9'; p--)
+		;
+	return p != NULL ? number_at(p, at) : -1;
+}
+
+static int
 add_event(struct case_file *c, const struct event *e,
     const struct reason *reason, struct err *err)
 {
@@ -198,7 +239,8 @@ add_event(struct case_file *c, const struct event *e,
 	p->block = block;
 	p->rank_class = class_of(reason, e->rule->def.role);
 	if (p->event.rank == -1)
-		p->event.rank = s->rank;
+		p->event.rank = s->rank != -1 ? s->rank :
+		    rank_of_table(s, e);
 	set_node(&p->event, s->node);
 	p->late = e->start > f->teardown && !outlives_teardown(e);
 	return 0;
@@ -374,6 +416,48 @@ rank_speaks(const struct case_file *c, int rank)
 	return false;
 }
 
+/* The first thing a rank's log says about its end; NULL when it says nothing. */
+static struct cause *
+first_word(struct case_file *c, int rank)
+{
+	struct cause *first = NULL;
+	size_t i;
+
+	for (i = 0; i < c->count; i++) {
+		struct cause *p = &c->causes[i];
+
+		if (p->event.rank == rank && !p->late && (first == NULL ||
+		    p->event.start < first->event.start))
+			first = p;
+	}
+	return first;
+}
+
+/* A crash takes longer to die than its peers need to see the connection close:
+ * core dump, fault handler, tear-down of a large address space.  So a peer that
+ * ended first, with nothing but an echo in its log, yields to a rank that crashed
+ * right behind it without having complained of anything else before. */
+static const struct exit_record *
+yield_to_crash(struct case_file *c, const struct exit_record *r,
+    struct cause **word)
+{
+	const struct cause *echo = first_word(c, r->rank);
+	const struct exit_record *crash;
+
+	*word = NULL;
+	if (r->how != EXIT_HOW_STATUS || (echo != NULL &&
+	    echo->rank_class < CLASS_SYMPTOM) ||
+	    (crash = exits_crash(&c->exits, r, CRASH_WINDOW_NS)) == NULL)
+		return r;
+	*word = first_word(c, crash->rank);
+	if (*word != NULL && strcmp((*word)->reason->name,
+	    reason_of_signal(crash->code)) != 0) {
+		*word = NULL;
+		return r;
+	}
+	return crash;
+}
+
 /* The rank that ended first is the best clue.  If its log does not say why, its
  * end is the candidate, and what ranks that ended later say is aftermath,
  * hardware records aside. */
@@ -388,6 +472,13 @@ add_exit(struct case_file *c, struct err *err)
 
 	if (r == NULL)
 		return 0;
+	r = yield_to_crash(c, r, &p);
+	if (p != NULL) {
+		/* Its own line says it better than the agent's. */
+		p->rank_class = CLASS_SYMPTOM - 1;
+		p->order = 0;
+		return 0;
+	}
 	reason = rule_set_reason(c->set, r->how == EXIT_HOW_SIGNAL ?
 	    reason_of_signal(r->code) : "unknown");
 	if (reason == NULL)

@@ -41,6 +41,10 @@ void	exits_fini(struct exit_list *);
 /* The first abnormal end that was not the agent's doing; NULL when all ended
  * well. */
 const struct exit_record *exits_first(const struct exit_list *);
+/* A rank that was ended by a signal of its own making or by SIGKILL at most
+ * window_ns after this record; NULL when there is none. */
+const struct exit_record *exits_crash(const struct exit_list *,
+	    const struct exit_record *after, int64_t window_ns);
 /* How many ranks ended abnormally before this one; -1 when it did not, or is
  * not listed. */
 int	exits_order(const struct exit_list *, int rank);

@@ -33,8 +33,9 @@
 /* Without attempt and without supervisor nobody needs an agent. */
 #define IDLE_LIMIT_MS		(10 * 60 * 1000)
 
-/* A connection until it says "take". */
+/* A connection; the one that said "take" last is obeyed. */
 struct peer {
+	struct peer	*next;
 	struct agent	*agent;
 	struct wire	*wire;
 };
@@ -116,6 +117,21 @@ send_hello(struct agent *a, struct wire *w)
 }
 
 static void
+peer_free(struct peer *p)
+{
+	struct peer **at;
+
+	for (at = &p->agent->peers; *at != NULL; at = &(*at)->next) {
+		if (*at == p) {
+			*at = p->next;
+			break;
+		}
+	}
+	wire_free(p->wire);
+	free(p);
+}
+
+static void
 on_supervisor_lost(const struct err *why, void *arg)
 {
 	struct peer *p = arg;
@@ -127,8 +143,7 @@ on_supervisor_lost(const struct err *why, void *arg)
 		a->supervisor = NULL;
 		idle_check(a);
 	}
-	wire_free(p->wire);
-	free(p);
+	peer_free(p);
 }
 
 static void
@@ -235,6 +250,8 @@ on_connection(int fd, uint32_t events, void *arg)
 		free(p);
 		return;
 	}
+	p->next = a->peers;
+	a->peers = p;
 	send_hello(a, p->wire);
 }
 
@@ -463,6 +480,8 @@ agent_run(const struct verb *v, int argc, char **argv)
 		log_error("%s", err.text);
 		return EXIT_NEGATIVE;
 	}
+	while (a.peers != NULL)
+		peer_free(a.peers);
 	attempt_free(a.attempt);
 	log_sink(NULL, NULL);
 	writer_close(a.log);

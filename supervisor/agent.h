@@ -40,6 +40,7 @@
 struct attempt;
 struct output;
 struct rule_set;
+struct peer;
 
 struct agent {
 	struct loop		*loop;
@@ -50,6 +51,7 @@ struct agent {
 	struct rule_set		*rules;		/* for the live scan */
 	int			 listen_fd;
 	int			 lock_fd;
+	struct peer		*peers;
 	struct wire		*supervisor;	/* the one obeyed, or NULL */
 	int64_t			 generation;
 	struct attempt		*attempt;	/* running or just gone, or NULL */
@@ -93,6 +95,8 @@ int	output_new(struct agent *, struct attempt *, int number, int rank,
 	    struct err *err);
 void	output_free(struct output *);
 bool	output_ended(const struct output *);
+/* Tells progress that was held back, so that it comes before what follows. */
+void	output_flush(struct output *);
 
 /* A process hides its environment for a moment while it execs, so a single empty
  * pass proves nothing. */

@@ -134,10 +134,13 @@ static void
 tell_exit(struct attempt *at, int i, const cJSON *report)
 {
 	const char *kind = json_str(report, "kind", "exited");
-	int status = (int)json_int(report, "status", 0);
+	int status = (int)json_int(report, "status", 0), k;
 	cJSON *m = agent_message(at->agent, "exit", at->number);
 	char who[64];
 
+	for (k = 0; k < at->count; k++)
+		if (at->outputs[k] != NULL)
+			output_flush(at->outputs[k]);
 	name_main(at, i, who, sizeof(who));
 	if (strcmp(kind, "exited") == 0)
 		exits_say(at, "node %s: %s exited with status %d",

@@ -141,6 +141,12 @@ output_new(struct agent *a, struct attempt *at, int number, int rank,
 	return 0;
 }
 
+void
+output_flush(struct output *o)
+{
+	agent_scan_report(o->scan);
+}
+
 bool
 output_ended(const struct output *o)
 {

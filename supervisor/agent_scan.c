@@ -29,6 +29,8 @@ struct agent_scan {
 	int64_t			 last_step;
 	int64_t			 interval;
 	int64_t			 reported_ns;
+	struct progress		 held;		/* not told yet */
+	bool			 holds;
 	const struct rule	*told[SIGNS_MAX];
 	int			 told_count;
 };
@@ -51,6 +53,14 @@ report(struct agent_scan *s, const struct progress *p)
 	agent_note(s->agent, m, NOTE_ROOM);
 }
 
+void
+agent_scan_report(struct agent_scan *s)
+{
+	if (s->holds)
+		report(s, &s->held);
+	s->holds = false;
+}
+
 /* The first step of an attempt and a loss that is no number are told at once,
  * the rest not more often than it can be read. */
 static void
@@ -69,10 +79,12 @@ on_progress(const struct progress *p, uint64_t line, void *arg)
 			s->interval = p->step - s->last_step;
 		s->last_step = p->step;
 	}
+	s->held = *p;
+	s->holds = true;
 	if (!first && !bad && now - s->reported_ns < REPORT_EVERY_NS)
 		return;
 	s->reported_ns = now;
-	report(s, p);
+	agent_scan_report(s);
 }
 
 static void
@@ -141,4 +153,5 @@ void
 agent_scan_end(struct agent_scan *s)
 {
 	live_flush(s->live);
+	agent_scan_report(s);
 }

@@ -20,6 +20,8 @@ struct agent_scan;
 int	agent_scan_new(struct agent *, int attempt, int rank,
 	    struct agent_scan **out, struct err *err);
 void	agent_scan_feed(struct agent_scan *, const char *data, size_t len);
+/* Tells the last progress now, if it was held back. */
+void	agent_scan_report(struct agent_scan *);
 /* The stream has ended: an unfinished last line counts too. */
 void	agent_scan_end(struct agent_scan *);
 void	agent_scan_free(struct agent_scan *);
