@@ -20,7 +20,7 @@
 #define TRACEBACK_MAX	(64u << 10)	/* bytes of a traceback */
 #define TAIL_MAX	(256u << 10)	/* searched for the last step line */
 
-#define CRASH_WINDOW_NS	2000000000ll
+#define LATE_END_NS	2000000000ll	/* dying takes so long */
 
 static const struct rule rule_exception = {
 	.def = { .id = RULE_EXCEPTION, .file = "built in", .role = ROLE_ROOT,
@@ -433,29 +433,38 @@ first_word(struct case_file *c, int rank)
 	return first;
 }
 
-/* A crash takes longer to die than its peers need to see the connection close:
- * core dump, fault handler, tear-down of a large address space.  So a peer that
- * ended first, with nothing but an echo in its log, yields to a rank that crashed
- * right behind it without having complained of anything else before. */
-static const struct exit_record *
-yield_to_crash(struct case_file *c, const struct exit_record *r,
+/* Whether a rank's end explains its peers' echoes: it said nothing, or nothing but
+ * that it crashed. */
+static bool
+ended_first_in_truth(struct case_file *c, const struct exit_record *r,
     struct cause **word)
 {
-	const struct cause *echo = first_word(c, r->rank);
-	const struct exit_record *crash;
+	*word = first_word(c, r->rank);
+	if (*word == NULL)
+		return true;
+	return r->how == EXIT_HOW_SIGNAL && (*word)->rank_class >= CLASS_SYMPTOM &&
+	    strcmp((*word)->reason->name, reason_of_signal(r->code)) == 0;
+}
 
+/* A rank takes longer to die (core dump, fault handler, tear-down of interpreter and
+ * address space) than its peers need to see the connection close.  So one that
+ * ended first, with nothing but an echo in its log, yields to one that ended right
+ * behind it without having complained of anything before. */
+static const struct exit_record *
+yield_to_late_end(struct case_file *c, const struct exit_record *first,
+    struct cause **word)
+{
+	const struct cause *echo = first_word(c, first->rank);
+	const struct exit_record *r = NULL;
+
+	if (first->how == EXIT_HOW_STATUS && echo != NULL &&
+	    echo->rank_class >= CLASS_SYMPTOM)
+		while ((r = exits_next(&c->exits, first, r,
+		    LATE_END_NS)) != NULL)
+			if (ended_first_in_truth(c, r, word))
+				return r;
 	*word = NULL;
-	if (r->how != EXIT_HOW_STATUS || (echo != NULL &&
-	    echo->rank_class < CLASS_SYMPTOM) ||
-	    (crash = exits_crash(&c->exits, r, CRASH_WINDOW_NS)) == NULL)
-		return r;
-	*word = first_word(c, crash->rank);
-	if (*word != NULL && strcmp((*word)->reason->name,
-	    reason_of_signal(crash->code)) != 0) {
-		*word = NULL;
-		return r;
-	}
-	return crash;
+	return first;
 }
 
 /* The rank that ended first is the best clue.  If its log does not say why, its
@@ -472,7 +481,7 @@ add_exit(struct case_file *c, struct err *err)
 
 	if (r == NULL)
 		return 0;
-	r = yield_to_crash(c, r, &p);
+	r = yield_to_late_end(c, r, &p);
 	if (p != NULL) {
 		/* Its own line says it better than the agent's. */
 		p->rank_class = CLASS_SYMPTOM - 1;

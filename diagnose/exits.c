@@ -3,7 +3,6 @@
  * exits.c - reads NODE.exits.
  */
 #include <ctype.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,30 +125,18 @@ exits_first(const struct exit_list *l)
 	return NULL;
 }
 
-static bool
-is_crash(const struct exit_record *r)
-{
-	if (r->how != EXIT_HOW_SIGNAL || r->stopped)
-		return false;
-	return r->code == SIGSEGV || r->code == SIGBUS || r->code == SIGABRT ||
-	    r->code == SIGILL || r->code == SIGFPE || r->code == SIGKILL;
-}
-
 const struct exit_record *
-exits_crash(const struct exit_list *l, const struct exit_record *after,
-    int64_t window_ns)
+exits_next(const struct exit_list *l, const struct exit_record *after,
+    const struct exit_record *from, int64_t window_ns)
 {
-	const struct exit_record *r;
-	size_t i;
+	const struct exit_record *r = from ? from + 1 : l->list;
 
-	for (i = 0; i < l->count; i++) {
-		r = &l->list[i];
-		if (r->rank != after->rank && is_crash(r) &&
+	for (; r < l->list + l->count; r++)
+		if (r->rank != after->rank && abnormal(r) && !r->stopped &&
 		    r->time_ns != LINE_NO_TIME &&
 		    after->time_ns != LINE_NO_TIME &&
 		    r->time_ns - after->time_ns <= window_ns)
 			return r;
-	}
 	return NULL;
 }
 

@@ -41,10 +41,11 @@ void	exits_fini(struct exit_list *);
 /* The first abnormal end that was not the agent's doing; NULL when all ended
  * well. */
 const struct exit_record *exits_first(const struct exit_list *);
-/* A rank that was ended by a signal of its own making or by SIGKILL at most
- * window_ns after this record; NULL when there is none. */
-const struct exit_record *exits_crash(const struct exit_list *,
-	    const struct exit_record *after, int64_t window_ns);
+/* Walks the other ranks that ended abnormally, of themselves, at most window_ns
+ * behind a record; from is the last one returned, or NULL. */
+const struct exit_record *exits_next(const struct exit_list *,
+	    const struct exit_record *after, const struct exit_record *from,
+	    int64_t window_ns);
 /* How many ranks ended abnormally before this one; -1 when it did not, or is
  * not listed. */
 int	exits_order(const struct exit_list *, int rank);

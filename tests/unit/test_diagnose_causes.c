@@ -46,6 +46,8 @@ static const char rules_yaml[] =
     "- {id: value, reason: value_error, role: root, match: '^ValueError: '}\n"
     "- {id: abort, reason: native_crash, role: symptom, "
     "match: 'Fatal Python error: Aborted'}\n"
+    "- {id: elastic-kill, reason: process_killed, role: symptom, "
+    "match: 'failed \\(exitcode: -9\\)|exitcode +: -9'}\n"
     "- {id: nan, reason: loss_nan, role: root, match: 'loss is NaN'}\n"
     "- {id: limit, reason: job_time_limit, role: root, source: scheduler, "
     "match: 'DUE TO TIME LIMIT'}\n"
@@ -231,7 +233,7 @@ tear_down_dir(void)
 {
 	static const char *const names[] = { "n1.exits", "n1.kmsg", "n2.kmsg",
 	    "rank00000.log", "rank00001.log", "rank00002.log", "weights.pt",
-	    "journal.jsonl" };
+	    "journal.jsonl", "n1.log" };
 	char path[160];
 	size_t i;
 
@@ -292,6 +294,64 @@ START_TEST(first_to_exit_has_the_cause)
 	ck_assert_str_eq(v.root.file, "rank00001.log");
 	ck_assert_int_eq(v.root.line, 7);
 	ck_assert_int_eq(v.root.rank, 1);
+	verdict_fini(&v);
+}
+END_TEST
+
+#define ECHO	TB "RuntimeError: [pair.cc:598] Connection closed by peer [::1]:1\n"
+#define LATER	"2026-01-31T03:12:41.323Z holdfast: "
+
+START_TEST(echo_that_ends_first_yields)
+{
+	struct verdict v;
+
+	put("n1.exits", WHEN "node n1: rank 0 (pid 7) exited with status 1\n"
+	    LATER "node n1: rank 1 (pid 9) was ended by signal 6 (SIGABRT)\n");
+	put("rank00000.log", STEPS ECHO);
+	put("rank00001.log", STEPS "Fatal Python error: Aborted\n");
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "native_crash");
+	ck_assert_str_eq(v.root.file, "rank00001.log");
+	ck_assert_int_eq(v.root.rank, 1);
+	verdict_fini(&v);
+	/* one that leaves without a word */
+	put("n1.exits", WHEN "node n1: rank 0 (pid 7) exited with status 1\n"
+	    LATER "node n1: rank 1 (pid 9) exited with status 7\n");
+	put("rank00001.log", STEPS);
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "unknown");
+	ck_assert_int_eq(v.root.rank, 1);
+	verdict_fini(&v);
+	/* but not one that is an echo itself, nor one that was told to end */
+	put("rank00001.log", STEPS ECHO);
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "nccl_remote_error");
+	ck_assert_int_eq(v.root.rank, 0);
+	verdict_fini(&v);
+	put("n1.exits", WHEN "node n1: rank 0 (pid 7) exited with status 1\n"
+	    STOPPED LATER "node n1: rank 1 (pid 9) exited with status 7\n");
+	put("rank00001.log", STEPS);
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "nccl_remote_error");
+	verdict_fini(&v);
+}
+END_TEST
+
+START_TEST(table_names_the_rank)
+{
+	struct verdict v;
+
+	put("n1.log", STEPS
+	    "ERROR:torch.distributed.elastic.multiprocessing.api:failed "
+	    "(exitcode: -9) local_rank: 1 (pid: 4711) of binary: python3\n"
+	    "Root Cause (first observed failure):\n[0]:\n"
+	    "  time      : 2026-01-31_03:12:41\n  host      : n1\n"
+	    "  rank      : 5 (local_rank: 1)\n  exitcode  : -9 (pid: 4711)\n"
+	    "  error_file: <N/A>\n"
+	    "  traceback : Signal 9 (SIGKILL) received by PID 4711\n");
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "process_killed");
+	ck_assert_int_eq(v.root.rank, 5);
 	verdict_fini(&v);
 }
 END_TEST
@@ -424,6 +484,8 @@ main(void)
 	tcase_add_checked_fixture(d, set_up_dir, tear_down_dir);
 	tcase_add_test(d, killed_rank_is_the_cause);
 	tcase_add_test(d, first_to_exit_has_the_cause);
+	tcase_add_test(d, echo_that_ends_first_yields);
+	tcase_add_test(d, table_names_the_rank);
 	tcase_add_test(d, silent_exit_is_undetermined);
 	tcase_add_test(d, kernel_record_names_the_node);
 	tcase_add_test(d, shared_fault_excludes_nobody);
