@@ -296,7 +296,7 @@ fill_symptoms(struct verdict *v, const struct case_file *c,
 		y->rule = copy_or_null(id);
 		y->file = copy_or_null(s->name);
 		y->line = line_number(s, a->event.start);
-		y->count = a->event.rule->def.id == NULL ? 1 : 1;
+		y->count = 1;
 		if (a->event.rule >= c->set->rules &&
 		    a->event.rule < c->set->rules + c->set->count)
 			y->count = c->events.matched[a->event.rule -
