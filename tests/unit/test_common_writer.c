@@ -252,7 +252,7 @@ START_TEST(hung_file_does_not_hang_the_end)
 {
 	int64_t start = clock_mono_ns(&clock_system);
 	/* Left behind with the thread, and for a leak checker to see. */
-	static struct writer_file *left;
+	static struct writer_file *volatile left;
 
 	setup();
 	left = hang();
