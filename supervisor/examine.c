@@ -425,6 +425,8 @@ examine_join(struct supervisor *s)
 	facts.now_ns = clock_wall_ns(&clock_system);
 	facts.uptime_ms = s->history.started_ns == 0 ? 0 :
 	    (facts.now_ns - s->history.started_ns) / NS_PER_MS;
+	facts.step_interval = s->progress.interval == JSON_UNKNOWN ? 1 :
+	    s->progress.interval;
 	if (getrandom(&facts.random, sizeof(facts.random), GRND_NONBLOCK) == -1)
 		facts.random = (uint32_t)facts.now_ns;
 	restart_decide(&s->history, &policy, &facts, in, &count);

@@ -59,9 +59,12 @@ has_progress(const struct judge *j, const struct ledger_entry *e)
 		return s->result == SELECTION_FOUND && s->step != JSON_UNKNOWN &&
 		    (e->checkpoint_step == JSON_UNKNOWN ||
 		    s->step > e->checkpoint_step);
+	/* Ranks are a report or two apart when one of them fails: a difference
+	 * as small as that is no progress. */
 	return j->in->sign.step != JSON_UNKNOWN &&
 	    (e->furthest_step == JSON_UNKNOWN ||
-	    j->in->sign.step > e->furthest_step);
+	    j->in->sign.step > e->furthest_step +
+	    2 * j->facts->step_interval);
 }
 
 static int

@@ -25,6 +25,7 @@ struct restart_policy {
 struct restart_facts {
 	int64_t		now_ns;		/* wall clock */
 	int64_t		uptime_ms;	/* of the attempt */
+	int64_t		step_interval;	/* between two reported steps, 0 unknown */
 	uint32_t	random;		/* for the jitter */
 };
 
