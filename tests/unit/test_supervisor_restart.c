@@ -67,6 +67,17 @@ START_TEST(progress_forgives)
 	check_restart(sim_decide(&s));
 	sim_sign(&s, 101, SELECTION_NOT_ASKED, UNKNOWN);
 	check_stop(sim_decide(&s), EXIT_NEGATIVE);
+
+	/* ranks are a report or two apart: steps tell no more than that */
+	sim_init(&s);
+	s.facts.step_interval = 10;
+	sim_verdict(&s, "script", "key_error", "stop", "f1");
+	sim_sign(&s, 100, SELECTION_NOT_ASKED, UNKNOWN);
+	check_restart(sim_decide(&s));
+	sim_sign(&s, 130, SELECTION_NOT_ASKED, UNKNOWN);
+	check_restart(sim_decide(&s));
+	sim_sign(&s, 150, SELECTION_NOT_ASKED, UNKNOWN);
+	check_stop(sim_decide(&s), EXIT_NEGATIVE);
 }
 END_TEST
 
