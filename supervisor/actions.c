@@ -202,7 +202,6 @@ action_exits_over(void *arg)
 static void
 do_adopt(struct supervisor *s)
 {
-	s->adopted = true;
 	supervisor_say(s, "attempt %d goes on, taken over on %s",
 	    s->history.attempt, s->node);
 	if (s->history.phase == ATTEMPT_ENDING) {

@@ -113,7 +113,6 @@ monitor_progress(struct supervisor *s, const cJSON *note)
 
 	if ((int)json_int(note, "attempt", 0) != s->history.attempt)
 		return;
-	p->wall_ns = clock_wall_ns(&clock_system);
 	if (json_int(note, "interval", JSON_UNKNOWN) != JSON_UNKNOWN)
 		p->interval = json_int(note, "interval", 1);
 	p->has_step_ms = cJSON_GetObjectItem(note, "step_ms") != NULL;

@@ -43,7 +43,6 @@ struct latest_progress {
 	bool	has_loss;
 	double	step_ms;
 	bool	has_step_ms;
-	int64_t	wall_ns;
 };
 
 struct supervisor {
@@ -54,7 +53,6 @@ struct supervisor {
 	struct writer_file	*log;
 	struct history		 history;
 	enum recovery_state	 state;
-	bool			 adopted;	/* found a run already going */
 	int			 exit_code;
 
 	/* the open attempt */
