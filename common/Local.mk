@@ -1,4 +1,4 @@
-# common/: errors, buffers, log, clock, loop, children, YAML, JSON, files, options
+# common/: errors, buffers, log, clock, loop, children, YAML, JSON, files, maps, options
 noinst_LTLIBRARIES += libcommon.la
 libcommon_la_SOURCES = \
 	%D%/buf.c %D%/buf.h \
@@ -9,6 +9,7 @@ libcommon_la_SOURCES = \
 	%D%/json.c %D%/json.h \
 	%D%/log.c %D%/log.h \
 	%D%/loop.c %D%/loop.h \
+	%D%/map.c %D%/map.h \
 	%D%/opt.c %D%/opt.h \
 	%D%/text.c %D%/text.h \
 	%D%/verb.c %D%/verb.h \

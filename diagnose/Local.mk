@@ -20,6 +20,10 @@ libdiagnose_la_SOURCES = \
 	%D%/event.c %D%/event.h \
 	%D%/exits.c %D%/exits.h \
 	%D%/feed.c %D%/feed.h \
+	%D%/feed_file.c %D%/feed_file.h \
+	%D%/feed_name.c %D%/feed_name.h \
+	%D%/feed_spool.c %D%/feed_spool.h \
+	%D%/feed_tree.c %D%/feed_tree.h \
 	%D%/guard.c %D%/guard.h \
 	%D%/line.c %D%/line.h \
 	%D%/live.c %D%/live.h \

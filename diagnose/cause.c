@@ -523,9 +523,11 @@ case_read(struct case_file *c, struct rule_set *set, const struct feed *feed,
 	c->facts = calloc(feed->count + 1, sizeof(*c->facts));
 	if (c->facts == NULL)
 		return err_memory(err);
-	for (i = 0; i < feed->count; i++)
+	for (i = 0; i < feed->count; i++) {
 		if (read_stream(c, (uint32_t)i, err) == -1)
 			return -1;
+		stream_release(&feed->streams[i], 0, feed->streams[i].len);
+	}
 	exits_sort(&c->exits);
 	for (i = 0; i < c->count; i++) {
 		order = exits_order(&c->exits, c->causes[i].event.rank);

@@ -228,35 +228,18 @@ copy_or_null(const char *text)
 	return text != NULL && *text != '\0' ? copy(text, strlen(text)) : NULL;
 }
 
-static int64_t
-line_number(const struct stream *s, size_t offset)
-{
-	const char *p = s->data, *end = s->data + offset;
-	int64_t n = 1;
-
-	/* Its text was decoded out of one line. */
-	if (s->kind == STREAM_ERROR)
-		return 1;
-
-	while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
-		n++;
-		p++;
-	}
-	return n;
-}
-
 static void
 fill_root(struct verdict *v, const struct case_file *c,
     const struct cause *w)
 {
-	const struct stream *s = &c->feed->streams[w->event.stream];
+	struct stream *s = &c->feed->streams[w->event.stream];
 	size_t len = w->event.len > TEXT_MAX ? TEXT_MAX : w->event.len;
 	char text[TEXT_MAX];
 
 	v->has_root = true;
 	v->root.rule = w->exit ? NULL : copy_or_null(w->event.rule->def.id);
 	v->root.file = copy_or_null(s->name);
-	v->root.line = line_number(s, w->event.start);
+	v->root.line = (int64_t)stream_line(s, w->event.start);
 	v->root.text_len = line_strip_ansi(s->data + w->event.start, len, text);
 	v->root.text = copy(text, v->root.text_len);
 	v->root.rank = w->event.rank;
@@ -284,7 +267,7 @@ fill_symptoms(struct verdict *v, const struct case_file *c,
 
 	for (i = 0; i < c->count && v->symptom_count < VERDICT_SYMPTOMS; i++) {
 		const struct cause *a = &c->causes[i];
-		const struct stream *s = &c->feed->streams[a->event.stream];
+		struct stream *s = &c->feed->streams[a->event.stream];
 		const char *id = a->event.rule->def.id;
 		struct verdict_symptom *y;
 
@@ -295,7 +278,7 @@ fill_symptoms(struct verdict *v, const struct case_file *c,
 		y->reason = copy_or_null(a->reason->name);
 		y->rule = copy_or_null(id);
 		y->file = copy_or_null(s->name);
-		y->line = line_number(s, a->event.start);
+		y->line = (int64_t)stream_line(s, a->event.start);
 		y->count = 1;
 		if (a->event.rule >= c->set->rules &&
 		    a->event.rule < c->set->rules + c->set->count)
@@ -530,21 +513,6 @@ fill_verdict(struct verdict *v, const struct case_file *c,
 	v->confidence = confidence(c, w, v);
 }
 
-static int
-fill_missing(struct verdict *v, const struct feed *f, struct err *err)
-{
-	size_t i;
-
-	if (f->missing_count == 0)
-		return 0;
-	v->missing = calloc(f->missing_count, sizeof(*v->missing));
-	if (v->missing == NULL)
-		return err_memory(err);
-	for (i = 0; i < f->missing_count; i++)
-		v->missing[v->missing_count++] = copy_or_null(f->missing[i]);
-	return 0;
-}
-
 int
 causes_find(struct rule_set *set, const struct feed *feed,
     struct verdict *out, struct err *err)
@@ -561,7 +529,8 @@ causes_find(struct rule_set *set, const struct feed *feed,
 	fold_hidden(&c);
 	w = choose(&c);
 	fill_verdict(out, &c, w);
-	rc = fill_missing(out, feed, err);
+	out->missing = feed_list_missing(feed, &out->missing_count);
+	rc = out->missing != NULL ? 0 : err_memory(err);
 out:
 	case_fini(&c);
 	return rc;

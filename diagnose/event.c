@@ -9,8 +9,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "diagnose/event.h"
 #include "diagnose/guard.h"
@@ -426,7 +424,7 @@ static void
 scan_stream(struct collector *c)
 {
 	const struct stream *s = c->stream;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), from = 0, to;
+	size_t from = 0, to;
 	const char *nl;
 
 	while (from < s->len && !c->failed) {
@@ -437,10 +435,7 @@ scan_stream(struct collector *c)
 		}
 		c->base = from;
 		scan_run(c->set->scanner, s->data + from, to - from, on_hit, c);
-		from /= page;
-		if (s->mapped && to / page > from)
-			(void)madvise((void *)(uintptr_t)(s->data + from * page),
-			    (to / page - from) * page, MADV_DONTNEED);
+		stream_release(s, from, to);
 		from = to;
 	}
 }
@@ -471,7 +466,7 @@ events_collect_rule(struct events *ev, struct rule_set *set,
 	if (ev->matched == NULL)
 		ev->matched = calloc(set->count + 1, sizeof(*ev->matched));
 	c.states = calloc(set->count + 1, sizeof(*c.states));
-	c.scratch = calloc(1, MATCH_LINE_MAX + 64);	/* as in feed.c */
+	c.scratch = calloc(1, MATCH_LINE_MAX + MAP_TAIL);
 	if (ev->matched == NULL || c.states == NULL || c.scratch == NULL) {
 		err_memory(err);
 		goto out;

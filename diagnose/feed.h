@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/map.h"
 
 enum stream_kind {
 	STREAM_LOG,	/* output of one rank or of many */
@@ -23,10 +24,13 @@ struct stream {
 	char		*node;		/* from the path, NULL unknown */
 	int		 rank;		/* from the path, -1 unknown */
 	enum stream_kind kind;
-	const char	*data;
+	const char	*data;		/* unless borrowed, MAP_TAIL more are readable */
 	size_t		 len;
 	bool		 mapped;
 	bool		 borrowed;
+	struct map	 map;		/* when mapped */
+	uint64_t	*newlines;	/* before each block, see stream_line() */
+	size_t		 block_count;
 };
 
 struct feed {
@@ -34,15 +38,41 @@ struct feed {
 	size_t		 count, cap;
 	char		**missing;	/* "path: why" of what could not be read */
 	size_t		 missing_count, missing_cap;
+	size_t		 heap;		/* bytes of streams that are not mapped */
 };
 
 /* Adds what a path names: a file, a directory (searched to the bottom, names in
- * order), "-" for standard input.  A path that cannot be read at all is an
- * error; a file inside a directory that cannot is listed in `missing`. */
+ * order), "-" for standard input.  What cannot be read is listed in `missing`;
+ * only a lack of memory is an error. */
 int	feed_add(struct feed *, const char *path, struct err *err);
 /* Adds bytes of the caller, borrowed. */
 int	feed_add_memory(struct feed *, const char *name, const char *data,
 	    size_t len, struct err *err);
+/* An error that says why when there is no stream at all. */
+int	feed_check(const struct feed *, struct err *err);
 void	feed_fini(struct feed *);
+
+/* Lists why a file, or a part of it, is not diagnosed; -1 when memory is short. */
+int	feed_add_missing(struct feed *, const char *name, const char *why);
+/* A copy of `missing`, which the caller frees, and what was damaged while it was
+ * read; NULL when memory is short. */
+char	**feed_list_missing(const struct feed *, size_t *count);
+/* A new empty stream, NULL when memory is short; feed_drop_stream() removes it
+ * while it is the last one. */
+struct stream *feed_add_stream(struct feed *, const char *name,
+	    struct err *err);
+void	feed_drop_stream(struct feed *);
+/* Gives a stream its bytes, in place of those it had: from the heap, which it
+ * then owns (MAP_TAIL zeros stand behind them), or mapped. */
+#define FEED_HEAP_MAX	((size_t)16 << 20)	/* then everything is mapped */
+void	feed_set_heap(struct feed *, struct stream *, char *data, size_t len);
+int	feed_set_map(struct feed *, struct stream *, int fd, size_t len,
+	    struct err *err);
+
+/* Number of the line, from 1, that holds an offset.  Large streams remember what
+ * they counted; one thread at a time. */
+uint64_t stream_line(struct stream *, size_t offset);
+/* Gives the memory of mapped pages between two offsets back. */
+void	stream_release(const struct stream *, size_t from, size_t to);
 
 #endif

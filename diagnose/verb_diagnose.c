@@ -80,12 +80,8 @@ run_diagnose(const struct verb *verb, int argc, char **argv)
 	for (i = first; i < argc; i++)
 		if (feed_add(&feed, argv[i], &err) == -1)
 			goto fail;
-	if (feed.count == 0) {
-		err_set(&err, ERR_USAGE, "no log that can be read in %s",
-		    argv[first]);
-		goto fail;
-	}
-	if (rule_load(o.rules, problem, NULL, &set, NULL, &err) == -1 ||
+	if (feed_check(&feed, &err) == -1 ||
+	    rule_load(o.rules, problem, NULL, &set, NULL, &err) == -1 ||
 	    causes_find(set, &feed, &v, &err) == -1)
 		goto fail;
 	rc = print_verdict(&o, &v);

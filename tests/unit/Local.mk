@@ -9,11 +9,13 @@ unit_tests += \
 	%D%/test_common_file \
 	%D%/test_common_json \
 	%D%/test_common_loop \
+	%D%/test_common_map \
 	%D%/test_common_opt \
 	%D%/test_common_text \
 	%D%/test_common_writer \
 	%D%/test_common_yaml \
 	%D%/test_diagnose_causes \
+	%D%/test_diagnose_feed \
 	%D%/test_diagnose_line \
 	%D%/test_diagnose_literal \
 	%D%/test_diagnose_live \

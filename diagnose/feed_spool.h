@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed_spool.h - bytes that come one after the other become those of a stream.
+ *
+ * Few of them stay in memory; more go to a file in TMPDIR that has no name any
+ * more, and are mapped at the end.
+ */
+#ifndef HOLDFAST_DIAGNOSE_FEED_SPOOL_H
+#define HOLDFAST_DIAGNOSE_FEED_SPOOL_H
+
+#include "common/buf.h"
+#include "diagnose/feed.h"
+
+struct feed_spool {
+	struct buf	 heap;
+	size_t		 heap_max;
+	int		 fd;		/* -1 while the heap is enough */
+	uint64_t	 len, len_max;
+};
+
+void	feed_spool_init(struct feed_spool *, const struct feed *);
+/* ERR_LIMIT when there would be more than TMPDIR should take; what was written
+ * before stays. */
+int	feed_spool_write(struct feed_spool *, const void *data, size_t len,
+	    struct err *err);
+/* Hands everything to a stream that has no bytes yet. */
+int	feed_spool_finish(struct feed_spool *, struct feed *, struct stream *,
+	    struct err *err);
+void	feed_spool_fini(struct feed_spool *);
+
+#endif

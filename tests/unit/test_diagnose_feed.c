@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_diagnose_feed.c - from paths to streams: sizes, many files, what cannot be
+ * read.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "diagnose/feed.h"
+#include "unit.h"
+
+static void
+add(struct feed *f, const char *path)
+{
+	struct err err = {0};
+
+	ck_assert_msg(feed_add(f, path, &err) == 0, "%s", err.text);
+}
+
+static void
+write_text(const char *path, const char *text)
+{
+	unit_write(path, text, strlen(text));
+}
+
+static void
+expect_missing(const struct feed *f, size_t i, const char *path,
+    const char *why)
+{
+	ck_assert_uint_gt(f->missing_count, i);
+	ck_assert_msg(strstr(f->missing[i], path) != NULL &&
+	    strstr(f->missing[i], why) != NULL, "%s", f->missing[i]);
+}
+
+/* Whatever way the bytes take, they arrive whole, and can be read a bit beyond. */
+START_TEST(sizes)
+{
+	size_t lens[] = { 0, 1, 8191, 8192, 8193, 12288, 65536, 1 << 20,
+	    (1 << 20) + 1 };
+	size_t i, k;
+
+	for (i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		const char *path = unit_path(unit_dir(), "a.log");
+		char *data = malloc(lens[i] + 1);
+		struct feed f = {0};
+		char sum = 0;
+
+		ck_assert_ptr_nonnull(data);
+		for (k = 0; k < lens[i]; k++)
+			data[k] = (char)(' ' + k % 90);
+		unit_write(path, data, lens[i]);
+		add(&f, path);
+		ck_assert_uint_eq(f.count, 1);
+		ck_assert_uint_eq(f.missing_count, 0);
+		ck_assert_uint_eq(f.streams[0].len, lens[i]);
+		ck_assert_int_eq(memcmp(f.streams[0].data, data, lens[i]), 0);
+		ck_assert(f.streams[0].mapped == (lens[i] > 8192));
+		for (k = 0; k < MAP_TAIL && lens[i] > 0; k++)
+			sum |= f.streams[0].data[lens[i] + k];
+		ck_assert_int_eq(sum, 0);
+		feed_fini(&f);
+		free(data);
+	}
+}
+END_TEST
+
+/* No descriptor stays open, and the heap does not grow with the files. */
+START_TEST(many_files)
+{
+	struct rlimit limit = { 40, 40 };
+	const char *dir = unit_dir();
+	char name[32], data[8000];
+	struct feed f = {0};
+	size_t i, mapped = 0;
+
+	memset(data, 'x', sizeof(data));
+	for (i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "rank%05zu.log", i);
+		unit_write(unit_path(dir, name), data, sizeof(data));
+	}
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	add(&f, dir);
+	ck_assert_uint_eq(f.count, 3000);
+	ck_assert_uint_eq(f.missing_count, 0);
+	ck_assert_uint_le(f.heap, FEED_HEAP_MAX);
+	for (i = 0; i < f.count; i++) {
+		mapped += f.streams[i].mapped;
+		ck_assert_int_eq(f.streams[i].rank, (int)i);
+		ck_assert_uint_eq(f.streams[i].len, sizeof(data));
+		ck_assert_int_eq(f.streams[i].data[7999], 'x');
+	}
+	ck_assert_uint_eq(3000 - mapped, FEED_HEAP_MAX / sizeof(data));
+	feed_fini(&f);
+	ck_assert_uint_eq(f.heap, 0);
+}
+END_TEST
+
+START_TEST(unreadable_is_listed)
+{
+	const char *dir = unit_dir(), *good = unit_path(dir, "good.log");
+	const char *gone = unit_path(dir, "gone.log");
+	const char *link = unit_path(dir, "link.log");
+	struct err err = {0};
+	struct feed f = {0};
+
+	write_text(good, "a line\n");
+	ck_assert_int_eq(symlink("nowhere", link), 0);
+	add(&f, gone);
+	ck_assert_int_eq(feed_check(&f, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.text, "gone.log: cannot open: No such"));
+	add(&f, "/dev/null");
+	add(&f, dir);
+	ck_assert_int_eq(feed_check(&f, &err), 0);
+	ck_assert_uint_eq(f.count, 1);
+	ck_assert_uint_eq(f.missing_count, 3);
+	expect_missing(&f, 0, gone, "No such file");
+	expect_missing(&f, 1, "/dev/null: ", "neither a file nor a pipe");
+	expect_missing(&f, 2, "link.log: ", "No such file");
+	feed_fini(&f);
+	ck_assert_int_eq(feed_check(&f, &err), -1);
+	add(&f, unit_dir());
+	expect_missing(&f, 0, "/", "no log in it");
+	feed_fini(&f);
+}
+END_TEST
+
+START_TEST(cut_while_it_is_read)
+{
+	const char *path = unit_path(unit_dir(), "a.log");
+	size_t len = 1 << 20, i, n = 0, count;
+	char *data = malloc(len), **list;
+	struct feed f = {0};
+
+	ck_assert_ptr_nonnull(data);
+	memset(data, 'x', len);
+	unit_write(path, data, len);
+	free(data);
+	add(&f, path);
+	ck_assert_int_eq(truncate(path, 100), 0);
+	for (i = 0; i < len; i++)
+		n += f.streams[0].data[i] == 'x';
+	ck_assert_uint_eq(n, 100);
+	list = feed_list_missing(&f, &count);
+	ck_assert_ptr_nonnull(list);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_ptr_nonnull(strstr(list[0], "a.log: cut short"));
+	free(list[0]);
+	free(list);
+	feed_fini(&f);
+}
+END_TEST
+
+/* Against counting one by one, at places around every block. */
+START_TEST(line_numbers)
+{
+	size_t len = (9 << 20) + 77, i, block = 4 << 20;
+	const char *path = unit_path(unit_dir(), "a.log");
+	struct feed whole = {0}, f = {0};
+	char *data = malloc(len);
+	uint64_t *line = malloc((len + 1) * sizeof(*line));
+
+	ck_assert(data != NULL && line != NULL);
+	line[0] = 1;
+	for (i = 0; i < len; i++) {
+		/* A million empty lines too: the counters of eight bytes. */
+		data[i] = i > 5u << 20 && i < 6u << 20 ? '\n' :
+		    unit_random(60) == 0 ? '\n' : (char)(unit_random(256));
+		line[i + 1] = line[i] + (data[i] == '\n');
+	}
+	unit_write(path, data, len);
+	add(&f, path);
+	ck_assert_int_eq(feed_add_memory(&whole, "m", data, len, NULL), 0);
+	for (i = 0; i < 3000; i++) {
+		size_t at = i % 3 == 0 ? i % 90 : i % 3 == 1 ?
+		    (1 + i % 2) * block + i % 50 - 25 :
+		    (size_t)unit_random((unsigned)len);
+
+		ck_assert_uint_eq(stream_line(&f.streams[0], at), line[at]);
+		ck_assert_uint_eq(stream_line(&whole.streams[0], at), line[at]);
+	}
+	feed_fini(&f);
+	feed_fini(&whole);
+	free(data);
+	free(line);
+}
+END_TEST
+
+static void
+add_tests(TCase *t)
+{
+	tcase_add_test(t, sizes);
+	tcase_add_test(t, many_files);
+	tcase_add_test(t, unreadable_is_listed);
+	tcase_add_test(t, cut_while_it_is_read);
+	tcase_add_test(t, line_numbers);
+}
+
+int
+main(void)
+{
+	return unit_run("feed", add_tests);
+}
