@@ -4,19 +4,28 @@ noinst_PROGRAMS += %D%/mkrules
 
 # What mkrules itself needs.
 libdiagnose_core_la_SOURCES = \
+	%D%/digits.c %D%/digits.h \
 	%D%/literal.c %D%/literal.h \
 	%D%/literal_set.c %D%/literal_set.h \
 	%D%/match.c %D%/match.h \
 	%D%/rule.c %D%/rule.h \
 	%D%/rule_read.c \
-	%D%/scan.c %D%/scan.h
+	%D%/scan.c %D%/scan.h \
+	%D%/scan_bucket.c \
+	%D%/scan_kernel.h \
+	%D%/scan_plan.c %D%/scan_plan.h \
+	%D%/scan_sample.c \
+	%D%/scan_x86.c
 libdiagnose_core_la_LIBADD = libcommon.la $(PCRE2_LIBS)
 
 libdiagnose_la_SOURCES = \
+	%D%/ahead.c %D%/ahead.h \
 	%D%/block.c %D%/block.h \
 	%D%/card.c %D%/card.h \
 	%D%/cause.c %D%/cause.h \
 	%D%/causes.c %D%/causes.h \
+	%D%/collect.c \
+	%D%/collector.h \
 	%D%/event.c %D%/event.h \
 	%D%/exits.c %D%/exits.h \
 	%D%/feed.c %D%/feed.h \
@@ -31,6 +40,7 @@ libdiagnose_la_SOURCES = \
 	%D%/prefix_log.c \
 	%D%/progress.c %D%/progress.h \
 	%D%/rule_load.c %D%/rule_load.h \
+	%D%/template.c \
 	%D%/time_text.c %D%/time_text.h \
 	%D%/verb_diagnose.c \
 	%D%/verb_rules.c \
@@ -46,8 +56,8 @@ libdiagnose_la_LIBADD = libdiagnose-core.la -lm
 BUILT_SOURCES += %D%/rules_builtin.c
 CLEANFILES += %D%/rules_builtin.c
 
-%D%/rules_builtin.c: %D%/mkrules$(EXEEXT) $(RULES_YAML)
-	$(AM_V_GEN)$(MKDIR_P) %D%; files=; for f in $(RULES_YAML); do \
+%D%/rules_builtin.c: %D%/mkrules$(EXEEXT) $(RULES_SAMPLE) $(RULES_YAML)
+	$(AM_V_GEN)$(MKDIR_P) %D%; files=; for f in $(RULES_SAMPLE) $(RULES_YAML); do \
 	  if test -f $$f; then files="$$files $$f"; \
 	  else files="$$files $(srcdir)/$$f"; fi; done; \
 	./%D%/mkrules$(EXEEXT) $$files >$@.tmp && mv $@.tmp $@

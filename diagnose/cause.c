@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/ahead.h"
 #include "diagnose/cause.h"
 #include "diagnose/progress.h"
 
@@ -523,6 +524,9 @@ case_read(struct case_file *c, struct rule_set *set, const struct feed *feed,
 	c->facts = calloc(feed->count + 1, sizeof(*c->facts));
 	if (c->facts == NULL)
 		return err_memory(err);
+	if (events_begin(&c->events, set, feed, set->threads > 0 ?
+	    set->threads - 1 : ahead_threads(feed), err) == -1)
+		return -1;
 	for (i = 0; i < feed->count; i++) {
 		if (read_stream(c, (uint32_t)i, err) == -1)
 			return -1;

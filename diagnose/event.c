@@ -1,56 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event.c - from literal hits to the lines that rules win.
+ * event.c - which rule wins a line.
  *
- * Reads the raw bytes of a stream; where a literal of a rule stands, cuts out
- * the line around it, takes the prefixes off and asks that rule's pattern.  One
- * rule wins a line: a benign one over all, then the higher priority, then the
- * stronger role, then the longer literal.  Healthy text is never cut into lines.
+ * The scanner says where literals of rules stand; here a line is tried against
+ * the patterns of those rules only.  One rule wins a line: a benign one over
+ * all, then the higher priority, then the stronger role, then the longer
+ * literal.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/event.h"
+#include "diagnose/collector.h"
 #include "diagnose/guard.h"
-#include "diagnose/match.h"
-
-struct hit {
-	uint32_t	 rule;
-	uint16_t	 literal_len;
-};
-
-#define WINDOW		((size_t)16 << 20)	/* of a mapped file */
-#define EVENTS_ALL	UINT32_MAX
-
-/* Candidates of one line; the same rule counts once, with its first literal. */
-#define HITS_MAX	256
-
-/* Where a rule won last, for `after:`, and its events of this stream. */
-struct rule_state {
-	size_t		 last_start;	/* SIZE_MAX never */
-	uint32_t	 count;
-	uint32_t	 ring;		/* next of the last ones to overwrite */
-	uint32_t	 first_index;	/* of the ring in the list */
-};
-
-struct collector {
-	struct events	*events;
-	struct rule_set	*set;
-	const struct stream *stream;
-	uint32_t	 stream_index;
-	struct rule_state *states;
-	struct piece	 piece;		/* the current line */
-	bool		 open;		/* piece is set */
-	bool		 skip;		/* ... and is the rest of an endless line */
-	struct hit	 hits[HITS_MAX];
-	size_t		 hit_count;
-	size_t		 base;		/* of the window that is scanned */
-	char		*scratch;	/* MATCH_LINE_MAX bytes */
-	struct err	*err;
-	bool		 failed;
-	struct line_memory *memory;	/* for a single line, or NULL */
-	uint32_t	 only;		/* this rule alone, or EVENTS_... */
-};
 
 static struct match *
 compiled(struct match **slot, const char *pattern, struct rule *r)
@@ -193,14 +154,16 @@ group_number(const struct match *m, const char *name, int64_t def)
 	return v;
 }
 
-static void
-fill_event(struct event *e, struct rule *r, const struct line *line)
+void
+collector_fill(struct event *e, struct rule *r, const struct line *line,
+    size_t text)
 {
 	const struct match *m = r->match;
 	const char *p;
 	size_t len;
 
 	e->rule = r;
+	e->text = text;
 	e->key = line->key;
 	e->level = line->level;
 	e->time_ns = line->time_ns;
@@ -214,16 +177,8 @@ fill_event(struct event *e, struct rule *r, const struct line *line)
 		copy_text(e->gpu, sizeof(e->gpu), p, len);
 }
 
-/* A benign rule matters only where another one found something, unless it takes
- * earlier lines back. */
-static bool
-waits(const struct rule *r)
-{
-	return r->def.role == ROLE_BENIGN && r->def.cancels == NULL;
-}
-
-static void
-remember(struct collector *c, uint32_t rule)
+void
+collector_remember(struct collector *c, uint32_t rule)
 {
 	if (c->states != NULL)
 		c->states[rule].last_start = c->piece.start;
@@ -231,139 +186,9 @@ remember(struct collector *c, uint32_t rule)
 		c->memory->last[rule] = c->memory->line;
 }
 
-/* The rule that wins the line; `text_offset` is where the text begins in it. */
-static struct rule *
-best_rule(struct collector *c, const char *data, size_t len, struct event *e,
-    size_t *text_offset)
-{
-	uint16_t best_len = 0;
-	struct rule *best = NULL;
-	struct line line;
-	const char *whole = data;
-	size_t whole_len = len, i;
 
-	if (memchr(data, '\033', len) != NULL) {
-		whole_len = line_strip_ansi(data, len, c->scratch);
-		whole = c->scratch;
-	}
-	line_parse(whole, whole_len, &line);
-	if (line.ours)
-		return NULL;
-	line_styles_learn(&c->events->styles, &line);
-	line_styles_apply(&c->events->styles, &line);
-	*text_offset = whole == data ? (size_t)(line.text - data) : 0;
-	/* First the rules that find something, then the benign ones, which
-	 * only matter where something was found. */
-	for (i = 0; i < 2 * c->hit_count; i++) {
-		const struct hit *hit = &c->hits[i % c->hit_count];
-		struct rule *r = &c->set->rules[hit->rule];
-
-		if (waits(r) != (i >= c->hit_count) ||
-		    (i >= c->hit_count && best == NULL && c->only == EVENTS_ALL))
-			continue;
-		if (r->broken || (best != NULL &&
-		    !wins(r, hit->literal_len, best, best_len)))
-			continue;
-		if (!after_holds(c, r) ||
-		    !rule_matches(c, r, &line, whole, whole_len))
-			continue;
-		best = r;
-		best_len = hit->literal_len;
-	}
-	/* A context rule also marks its place on a line another rule wins. */
-	for (i = 0; i < c->hit_count; i++) {
-		struct rule *r = &c->set->rules[c->hits[i].rule];
-
-		if (r != best && r->def.role == ROLE_CONTEXT && !r->broken &&
-		    after_holds(c, r) &&
-		    rule_matches(c, r, &line, whole, whole_len))
-			remember(c, c->hits[i].rule);
-	}
-	if (best == NULL)
-		return NULL;
-	fill_event(e, best, &line);
-	remember(c, (uint32_t)(best - c->set->rules));
-	return best;
-}
-
-static struct event *
-event_slot(struct collector *c, struct rule_state *s)
-{
-	struct events *ev = c->events;
-	struct event *p;
-
-	if (s->count >= EVENT_FIRST + EVENT_LAST) {
-		p = &ev->list[s->first_index + s->ring];
-		s->ring = (s->ring + 1) % EVENT_LAST;
-		return p;
-	}
-	return NULL;
-}
-
-/* Events of one rule beyond the first ones reuse a ring of slots that are not
- * next to each other, so each state keeps their indices implicitly: the ring is
- * allocated at once when the first ones are used up. */
-static struct event *
-event_new(struct collector *c, struct rule_state *s)
-{
-	struct events *ev = c->events;
-	struct event *p = event_slot(c, s);
-	size_t want = s->count == EVENT_FIRST ? EVENT_LAST : 1;
-
-	if (p != NULL)
-		return p;
-	if (s->count > EVENT_FIRST)
-		return &ev->list[s->first_index + (s->count - EVENT_FIRST)];
-	if (ev->count + want > ev->cap) {
-		size_t cap = ev->cap ? ev->cap * 2 : 64;
-
-		while (cap < ev->count + want)
-			cap *= 2;
-		if ((p = realloc(ev->list, cap * sizeof(*p))) == NULL)
-			return NULL;
-		ev->list = p;
-		ev->cap = cap;
-	}
-	p = &ev->list[ev->count];
-	memset(p, 0, want * sizeof(*p));
-	if (want > 1)
-		s->first_index = (uint32_t)ev->count;
-	ev->count += want;
-	return p;
-}
-
-static void
-close_line(struct collector *c)
-{
-	const char *data = c->stream->data + c->piece.start;
-	size_t len = c->piece.end - c->piece.start, text = 0;
-	struct event e = { .rank = -1, .step = -1 }, *slot;
-	struct rule_state *s;
-	struct rule *r;
-
-	if (len > MATCH_LINE_MAX)
-		len = MATCH_LINE_MAX;
-	r = best_rule(c, data, len, &e, &text);
-	c->hit_count = 0;
-	if (r == NULL)
-		return;
-	s = &c->states[r - c->set->rules];
-	slot = event_new(c, s);
-	if (slot == NULL) {
-		c->failed = true;
-		return;
-	}
-	e.stream = c->stream_index;
-	e.start = c->piece.start;
-	e.len = (uint32_t)len;
-	e.text = c->piece.start + text;
-	*slot = e;
-	s->count++;
-	c->events->matched[r - c->set->rules]++;
-}
-
-static void
-add_hit(struct collector *c, uint32_t literal)
+void
+collector_hit(struct collector *c, uint32_t literal)
 {
 	uint32_t rule = c->set->literal_rule[literal];
 	size_t i;
@@ -376,146 +201,146 @@ add_hit(struct collector *c, uint32_t literal)
 			break;
 	if (i == HITS_MAX)
 		return;
-	if (i == c->hit_count) {
+	if (i == c->hit_count)
 		c->hits[c->hit_count++] = (struct hit){ rule, 0 };
-	}
-	if (c->set->literal_len[literal] > c->hits[i].literal_len)
-		c->hits[i].literal_len = c->set->literal_len[literal];
+	if (c->set->literals[literal].len > c->hits[i].literal_len)
+		c->hits[i].literal_len = c->set->literals[literal].len;
 }
 
 static bool
-on_hit(uint32_t literal, size_t start, void *arg)
+on_quiet_hit(uint32_t literal, size_t start, void *arg)
 {
 	struct collector *c = arg;
 
-	start += c->base;
-
-	if (c->open && start >= c->piece.start && start <= c->piece.end) {
-		if (!c->skip)
-			add_hit(c, literal);
-		return !c->failed;
-	}
-	if (c->open && start < c->piece.start)
-		return true;		/* a literal across a line end */
-	if (c->open && c->hit_count > 0)
-		close_line(c);
-	c->open = line_piece(c->stream->data, c->stream->len, start,
-	    MATCH_LINE_MAX, &c->piece);
-	if (!c->open) {
-		/* Too far into a line without an end: nothing of it counts. */
-		const char *nl = memchr(c->stream->data + start, '\n',
-		    c->stream->len - start);
-
-		c->open = true;
-		c->piece.start = start;
-		c->piece.end = nl ? (size_t)(nl - c->stream->data) :
-		    c->stream->len;
-		c->skip = true;
-		return true;
-	}
-	c->skip = false;
-	add_hit(c, literal);
-	return !c->failed;
+	(void)start;
+	collector_hit(c, rule_set_quiet_base(c->set) + literal);
+	return true;
 }
 
-/* Scans a mapped file in windows and gives the pages back behind them, so that a
- * large log does not count as memory of this process. */
+/* Adds the quiet rules that a line may match to its hits. */
 static void
-scan_stream(struct collector *c)
+find_quiet(struct collector *c, const char *data, size_t len)
 {
-	const struct stream *s = c->stream;
-	size_t from = 0, to;
-	const char *nl;
+	const struct scanner *s = rule_set_scanner(c->set, SCANNER_QUIET);
 
-	while (from < s->len && !c->failed) {
-		to = s->len;
-		if (s->mapped && s->len - from > WINDOW) {
-			nl = memrchr(s->data + from, '\n', WINDOW);
-			to = nl ? (size_t)(nl + 1 - s->data) : from + WINDOW;
-		}
-		c->base = from;
-		scan_run(c->set->scanner, s->data + from, to - from, on_hit, c);
-		stream_release(s, from, to);
-		from = to;
-	}
+	if (s != NULL)
+		(void)scan_run(s, data, len, on_quiet_hit, c);
 }
 
-static int
-by_position(const void *a, const void *b)
+/* Tries the hits from one on; the best rule so far and its literal's length. */
+static struct rule *
+try_hits(struct collector *c, size_t from, const struct line *line,
+    const char *whole, size_t whole_len, struct rule *best, uint16_t *best_len)
 {
-	const struct event *x = a, *y = b;
+	size_t i;
 
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return 0;
+	for (i = from; i < c->hit_count; i++) {
+		const struct hit *hit = &c->hits[i];
+		struct rule *r = &c->set->rules[hit->rule];
+
+		if (r->broken || (best != NULL &&
+		    !wins(r, hit->literal_len, best, *best_len)))
+			continue;
+		if (!after_holds(c, r) ||
+		    !rule_matches(c, r, line, whole, whole_len))
+			continue;
+		best = r;
+		*best_len = hit->literal_len;
+	}
+	return best;
 }
 
-int
-events_collect_rule(struct events *ev, struct rule_set *set,
-    const struct feed *feed, uint32_t stream, uint32_t rule, struct err *err)
+/* A context rule also marks its place on a line another rule wins. */
+static void
+mark_contexts(struct collector *c, const struct line *line, const char *whole,
+    size_t whole_len, const struct rule *best, struct outcome *out)
 {
-	struct collector c = { .events = ev, .set = set, .err = err,
-	    .stream = &feed->streams[stream], .stream_index = stream,
-	    .only = rule };
-	size_t i, from = ev->count;
-	int rc = -1;
+	size_t i;
 
-	memset(&ev->styles, 0, sizeof(ev->styles));
-	if (ev->matched == NULL)
-		ev->matched = calloc(set->count + 1, sizeof(*ev->matched));
-	c.states = calloc(set->count + 1, sizeof(*c.states));
-	c.scratch = calloc(1, MATCH_LINE_MAX + MAP_TAIL);
-	if (ev->matched == NULL || c.states == NULL || c.scratch == NULL) {
-		err_memory(err);
-		goto out;
-	}
-	for (i = 0; i < set->count; i++)
-		c.states[i].last_start = SIZE_MAX;
-	scan_stream(&c);
-	if (c.open && c.hit_count > 0)
-		close_line(&c);
-	if (c.failed) {
-		err_memory(err);
-		goto out;
-	}
-	/* Slots of a ring that were not used. */
-	for (i = from; i < ev->count; )
-		if (ev->list[i].rule == NULL)
-			ev->list[i] = ev->list[--ev->count];
-		else
-			i++;
-	if (ev->count > from)
-		qsort(ev->list + from, ev->count - from, sizeof(*ev->list),
-		    by_position);
-	rc = 0;
-out:
-	free(c.states);
-	free(c.scratch);
-	return rc;
-}
+	for (i = 0; i < c->hit_count; i++) {
+		struct rule *r = &c->set->rules[c->hits[i].rule];
 
-int
-events_collect(struct events *ev, struct rule_set *set,
-    const struct feed *feed, uint32_t stream, struct err *err)
-{
-	return events_collect_rule(ev, set, feed, stream, EVENTS_ALL, err);
+		if (r == best || r->def.role != ROLE_CONTEXT || r->broken ||
+		    !after_holds(c, r) ||
+		    !rule_matches(c, r, line, whole, whole_len))
+			continue;
+		collector_remember(c, c->hits[i].rule);
+		if (out->mark_count < OUTCOME_MARKS)
+			out->marks[out->mark_count] = c->hits[i].rule;
+		out->mark_count++;
+	}
 }
 
 void
-events_fini(struct events *ev)
+collector_parse(struct collector *c, const char *data, size_t len,
+    struct line *line, const char **whole, size_t *whole_len)
 {
-	free(ev->list);
-	free(ev->matched);
-	memset(ev, 0, sizeof(*ev));
+	*whole = data;
+	*whole_len = len;
+	if (memchr(data, '\033', len) != NULL) {
+		*whole_len = line_strip_ansi(data, len, c->scratch);
+		*whole = c->scratch;
+	}
+	line_parse(*whole, *whole_len, line);
+}
+
+/* False when no rule of the hits can match, which is known before the line's
+ * prefixes are read: most hits in healthy text end here. */
+static bool
+may_match(struct collector *c, const char *data, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < c->hit_count; i++) {
+		struct rule *r = &c->set->rules[c->hits[i].rule];
+		struct match *m = compiled(&r->match, r->def.match, r);
+
+		if (m != NULL && (!match_is_free(m) ||
+		    match_probe(m, data, len) != MATCH_NO))
+			return true;
+	}
+	return false;
+}
+
+struct rule *
+collector_best(struct collector *c, const char *data, size_t len,
+    struct event *e, struct outcome *out)
+{
+	size_t whole_len, loud = c->hit_count;
+	uint16_t best_len = 0;
+	struct rule *best;
+	const char *whole;
+	struct line line;
+
+	*out = (struct outcome){ .rule = NULL };
+	if (memchr(data, '\033', len) == NULL && !may_match(c, data, len))
+		return NULL;
+	collector_parse(c, data, len, &line, &whole, &whole_len);
+	if (line.ours)
+		return NULL;
+	line_styles_learn(&c->events->styles, &line);
+	line_styles_apply(&c->events->styles, &line);
+	best = try_hits(c, 0, &line, whole, whole_len, NULL, &best_len);
+	if (best != NULL && c->only == EVENTS_ALL) {
+		find_quiet(c, data, len);
+		best = try_hits(c, loud, &line, whole, whole_len, best,
+		    &best_len);
+	}
+	mark_contexts(c, &line, whole, whole_len, best, out);
+	out->rule = best;
+	if (best == NULL)
+		return NULL;
+	collector_fill(e, best, &line, whole == data ?
+	    (size_t)(line.text - data) : 0);
+	collector_remember(c, (uint32_t)(best - c->set->rules));
+	return best;
 }
 
 static bool
 on_line_hit(uint32_t literal, size_t start, void *arg)
 {
 	(void)start;
-	add_hit(arg, literal);
+	collector_hit(arg, literal);
 	return true;
 }
 
@@ -529,11 +354,13 @@ on_any_hit(uint32_t literal, size_t start, void *arg)
 }
 
 bool
-rule_set_may_match(const struct rule_set *set, const char *line, size_t len)
+rule_set_may_match(struct rule_set *set, const char *line, size_t len)
 {
+	const struct scanner *s = rule_set_scanner(set, SCANNER_TAIL);
 	bool yes = false;
 
-	scan_run(set->scanner, line, len, on_any_hit, &yes);
+	if (s != NULL)
+		(void)scan_run(s, line, len, on_any_hit, &yes);
 	return yes;
 }
 
@@ -541,27 +368,28 @@ struct rule *
 rule_set_match_line(struct rule_set *set, const char *line, size_t len,
     struct line_memory *memory, struct event *out)
 {
+	const struct scanner *s = rule_set_scanner(set, SCANNER_TAIL);
 	struct events none = {0};
 	struct collector c = { .events = &none, .set = set, .memory = memory,
 	    .only = EVENTS_ALL };
 	struct event e = { .rank = -1, .step = -1 };
-	size_t text;
-	struct rule *r;
 	char scratch[MATCH_LINE_MAX];
+	struct outcome got;
+	struct rule *r;
 
 	if (len > MATCH_LINE_MAX)
 		len = MATCH_LINE_MAX;
 	c.scratch = scratch;
-	scan_run(set->scanner, line, len, on_line_hit, &c);
+	if (s != NULL)
+		(void)scan_run(s, line, len, on_line_hit, &c);
 	if (c.hit_count == 0)
 		return NULL;
 	if (memory != NULL)
 		none.styles = memory->styles;
-	r = best_rule(&c, line, len, &e, &text);
+	r = collector_best(&c, line, len, &e, &got);
 	if (memory != NULL)
 		memory->styles = none.styles;
 	if (r != NULL && out != NULL) {
-		e.text = text;
 		e.len = (uint32_t)len;
 		*out = e;
 	}

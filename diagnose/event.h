@@ -29,9 +29,12 @@ struct event {
 	int64_t		 time_ns;	/* LINE_NO_TIME unknown */
 	uint64_t	 key;		/* of the writer */
 	enum line_level	 level;
+	bool		 bare;		/* while collecting: not read yet */
 	char		 node[EVENT_NODE_MAX];
 	char		 gpu[EVENT_GPU_MAX];
 };
+
+struct ahead;
 
 struct events {
 	struct event	*list;		/* by stream, then position */
@@ -39,7 +42,14 @@ struct events {
 	uint32_t	*matched;	/* lines won, per rule */
 	struct line_styles styles;	/* of the stream read last */
 	bool		 gave_up;	/* a match limit was hit */
+	struct ahead	*ahead;		/* set by events_begin() */
 };
+
+/* Starts to scan all streams, in `threads` threads ahead of events_collect(),
+ * which must then be called for the streams in their order; a stream that is
+ * left out is skipped.  0: no thread.  Optional. */
+int	events_begin(struct events *, struct rule_set *, const struct feed *,
+	    unsigned threads, struct err *err);
 
 /* Runs all rules of a finished set over one stream and appends its events.
  * Per rule and stream the first EVENT_FIRST and the last EVENT_LAST are kept,
@@ -57,7 +67,7 @@ int	events_collect_rule(struct events *, struct rule_set *,
 void	events_fini(struct events *);
 
 /* False when no literal of any rule stands in the line: cheap. */
-bool	rule_set_may_match(const struct rule_set *, const char *line,
+bool	rule_set_may_match(struct rule_set *, const char *line,
 	    size_t len);
 /* What a stream remembers for `after:`. */
 struct line_memory {

@@ -12,7 +12,6 @@
 #include "diagnose/feed_name.h"
 #include "diagnose/feed_tree.h"
 
-#define BLOCK	((size_t)4 << 20)	/* of lines that are counted together */
 
 int
 feed_add_missing(struct feed *f, const char *name, const char *why)
@@ -103,7 +102,7 @@ feed_drop_stream(struct feed *f)
 	struct stream *s = &f->streams[--f->count];
 
 	drop_bytes(f, s);
-	free(s->newlines);
+	free(s->marks);
 	free(s->name);
 	free(s->node);
 }
@@ -226,33 +225,44 @@ count_newlines(const char *data, size_t len)
 	return n;
 }
 
-uint64_t
-stream_line(struct stream *s, size_t offset)
+int
+stream_mark(struct stream *s, size_t offset, uint64_t lines, struct err *err)
 {
-	size_t block, want = offset / BLOCK, from;
-	uint64_t *p, n;
+	struct line_mark *p;
+
+	if (s->mark_count > 0 && s->marks[s->mark_count - 1].offset >= offset)
+		return 0;
+	if (s->mark_count == s->mark_cap) {
+		s->mark_cap = s->mark_cap ? 2 * s->mark_cap : 4;
+		p = realloc(s->marks, s->mark_cap * sizeof(*p));
+		if (p == NULL)
+			return err_memory(err);
+		s->marks = p;
+	}
+	s->marks[s->mark_count++] = (struct line_mark){ offset, lines };
+	return 0;
+}
+
+uint64_t
+stream_line(const struct stream *s, size_t offset)
+{
+	struct line_mark from = { 0, 0 };
+	size_t lo = 0, hi = s->mark_count, mid;
 
 	/* Its text was decoded out of one line. */
 	if (s->kind == STREAM_ERROR)
 		return 1;
-	if (want > 0 && s->newlines == NULL && (p = calloc(s->len / BLOCK + 1,
-	    sizeof(*p))) != NULL) {
-		s->newlines = p;
-		s->block_count = 1;
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (s->marks[mid].offset <= offset)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	for (block = 0, n = 0, from = 0; block < want; block++, from += BLOCK) {
-		if (block + 1 < s->block_count) {
-			n = s->newlines[block + 1];
-			continue;
-		}
-		n += count_newlines(s->data + from, BLOCK);
-		stream_release(s, from, from + BLOCK);
-		if (s->newlines != NULL) {
-			s->newlines[block + 1] = n;
-			s->block_count = block + 2;
-		}
-	}
-	return n + count_newlines(s->data + from, offset - from) + 1;
+	if (lo > 0)
+		from = s->marks[lo - 1];
+	return from.lines + count_newlines(s->data + from.offset,
+	    offset - from.offset) + 1;
 }
 
 void

@@ -19,6 +19,12 @@ enum stream_kind {
 	STREAM_ERROR	/* error.json of torchelastic */
 };
 
+/* Newlines before an offset of a stream. */
+struct line_mark {
+	size_t		 offset;
+	uint64_t	 lines;
+};
+
 struct stream {
 	char		*name;		/* file as given, or relative to its directory */
 	char		*node;		/* from the path, NULL unknown */
@@ -29,8 +35,8 @@ struct stream {
 	bool		 mapped;
 	bool		 borrowed;
 	struct map	 map;		/* when mapped */
-	uint64_t	*newlines;	/* before each block, see stream_line() */
-	size_t		 block_count;
+	struct line_mark *marks;	/* see stream_mark() */
+	size_t		 mark_count, mark_cap;
 };
 
 struct feed {
@@ -69,9 +75,12 @@ void	feed_set_heap(struct feed *, struct stream *, char *data, size_t len);
 int	feed_set_map(struct feed *, struct stream *, int fd, size_t len,
 	    struct err *err);
 
-/* Number of the line, from 1, that holds an offset.  Large streams remember what
- * they counted; one thread at a time. */
-uint64_t stream_line(struct stream *, size_t offset);
+/* Who reads a stream from its beginning tells how many newlines stand before
+ * offsets, in order, so that stream_line() need not count them again. */
+int	stream_mark(struct stream *, size_t offset, uint64_t lines,
+	    struct err *err);
+/* Number of the line, from 1, that holds an offset. */
+uint64_t stream_line(const struct stream *, size_t offset);
 /* Gives the memory of mapped pages between two offsets back. */
 void	stream_release(const struct stream *, size_t from, size_t to);
 

@@ -28,6 +28,7 @@ struct part {
 
 struct parser {
 	const char	*p;
+	const struct scan_sample *sample;
 	bool		 fold;
 	bool		 ever_fold;
 	int		 depth;
@@ -35,6 +36,12 @@ struct parser {
 };
 
 static struct part parse_alternatives(struct parser *);
+
+static struct set *
+better(const struct parser *ps, struct set *a, struct set *b)
+{
+	return set_better(a, b, ps->sample, ps->ever_fold);
+}
 
 static struct part
 give_up(struct parser *ps, const char *why)
@@ -432,14 +439,15 @@ parse_repeat(struct parser *ps)
 		return (struct part){ NULL, NULL };
 	}
 	/* At least once: it is required, what follows it is not known. */
-	p.best = set_better(p.best, p.exact);
+	p.best = better(ps, p.best, p.exact);
 	p.exact = NULL;
 	return p;
 }
 
 /* Adds a part behind what is known of a sequence so far. */
 static void
-sequence_add(struct part *seq, struct set **run, struct part p)
+sequence_add(const struct parser *ps, struct part *seq, struct set **run,
+    struct part p)
 {
 	struct set *more = NULL;
 
@@ -452,7 +460,7 @@ sequence_add(struct part *seq, struct set **run, struct part p)
 			return;
 		}
 		/* Too many: keep what is there, begin anew with this part. */
-		seq->best = set_better(seq->best, *run);
+		seq->best = better(ps, seq->best, *run);
 		*run = p.exact;
 		free(seq->exact);
 		seq->exact = NULL;
@@ -461,8 +469,8 @@ sequence_add(struct part *seq, struct set **run, struct part p)
 	}
 	/* An inexact part: prefix x its required strings would need them to be
 	 * at its beginning, which is not known. */
-	seq->best = set_better(seq->best, *run);
-	seq->best = set_better(seq->best, p.best);
+	seq->best = better(ps, seq->best, *run);
+	seq->best = better(ps, seq->best, p.best);
 	free(p.exact);
 	free(seq->exact);
 	seq->exact = NULL;
@@ -477,22 +485,24 @@ parse_sequence(struct parser *ps)
 
 	while (*ps->p != '\0' && *ps->p != '|' && *ps->p != ')' &&
 	    ps->why == NULL)
-		sequence_add(&seq, &run, parse_repeat(ps));
+		sequence_add(ps, &seq, &run, parse_repeat(ps));
 	if (seq.exact != NULL) {
 		free(seq.exact);
 		seq.exact = run;
 	} else {
-		seq.best = set_better(seq.best, run);
+		seq.best = better(ps, seq.best, run);
 	}
 	return seq;
 }
 
 /* What an alternative requires: its best set, or all it can match. */
 static struct set *
-part_required(const struct part *p)
+part_required(const struct parser *ps, const struct part *p)
 {
-	return p->best != NULL && set_quality(p->best) > set_quality(p->exact) ?
-	    p->best : p->exact != NULL ? p->exact : p->best;
+	if (p->best != NULL && set_quality(p->best, ps->sample, ps->ever_fold) >
+	    set_quality(p->exact, ps->sample, ps->ever_fold))
+		return p->best;
+	return p->exact != NULL ? p->exact : p->best;
 }
 
 static struct part
@@ -512,7 +522,7 @@ parse_alternatives(struct parser *ps)
 			return p;
 		}
 		one = false;
-		all.best = set_union(all.best, part_required(&p));
+		all.best = set_union(all.best, part_required(ps, &p));
 		all.exact = set_union(all.exact, p.exact);
 		part_free(p);
 		if (*ps->p != '|' || ps->why != NULL)
@@ -524,12 +534,12 @@ parse_alternatives(struct parser *ps)
 }
 
 int
-literal_extract(const char *pattern, struct literal_set *out,
-    struct err *err)
+literal_extract(const char *pattern, const struct scan_sample *sample,
+    struct literal_set *out, struct err *err)
 {
-	struct parser ps = { .p = pattern };
+	struct parser ps = { .p = pattern, .sample = sample };
 	struct part p = parse_alternatives(&ps);
-	const struct set *s = part_required(&p);
+	const struct set *s = part_required(&ps, &p);
 	int rc = -1;
 
 	memset(out, 0, sizeof(*out));
@@ -538,7 +548,7 @@ literal_extract(const char *pattern, struct literal_set *out,
 		ps.why = "has a ) too many";
 	if (ps.why != NULL)
 		err_set(err, ERR_FORMAT, "the pattern %s", ps.why);
-	else if (set_quality(s) < 0)
+	else if (set_quality(s, NULL, false) < 0)
 		err_set(err, ERR_FORMAT, "no literal of %d bytes or more is in "
 		    "every match", SCAN_LITERAL_MIN);
 	else

@@ -58,22 +58,35 @@ set_shortest(const struct set *s)
 	return s == NULL || s->count == 0 ? 0 : least;
 }
 
-/* Higher is better: long literals, few of them. */
-long
-set_quality(const struct set *s)
+/* Higher is better.  A literal that stands once in the sample costs more than any
+ * length can gain. */
+#define COMMON_COST	1000
+#define BEST		1e6
+
+double
+set_quality(const struct set *s, const struct scan_sample *sample, bool fold)
 {
-	size_t least = set_shortest(s);
+	size_t least = set_shortest(s), i;
+	double cost = 0, one;
 
 	if (least < SCAN_LITERAL_MIN)
 		return -1;
-	return (long)(least > 24 ? 24 : least) * 16 - (long)s->count;
+	for (i = 0; sample != NULL && i < s->count; i++) {
+		one = COMMON_COST * scan_sample_cost(sample, s->text[i], s->len[i],
+		    fold);
+		cost += one < BEST ? one : BEST;
+	}
+	cost -= (double)(least > 24 ? 24 : least) * 16 - (double)s->count;
+	return BEST / (1 + (cost < -400 ? 0 : cost + 400));
 }
 
 /* Keeps the better of two required sets, frees the other. */
 struct set *
-set_better(struct set *a, struct set *b)
+set_better(struct set *a, struct set *b, const struct scan_sample *sample,
+    bool fold)
 {
-	if (a == NULL || (b != NULL && set_quality(b) > set_quality(a))) {
+	if (a == NULL || (b != NULL && set_quality(b, sample, fold) >
+	    set_quality(a, sample, fold))) {
 		free(a);
 		return b;
 	}

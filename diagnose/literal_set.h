@@ -25,11 +25,12 @@ struct set *set_new(void);
 struct set *set_of(const char *text, size_t len);
 /* False when it does not fit. */
 bool	set_add(struct set *, const char *text, size_t len);
-/* Higher is better: long literals, few of them; negative: of no use.  NULL is
- * fine. */
-long	set_quality(const struct set *);
+/* Higher is better: rare in healthy logs, long, few; negative: of no use.  NULL
+ * is fine, also for the sample. */
+double	set_quality(const struct set *, const struct scan_sample *, bool fold);
 /* Keeps the better of two, frees the other. */
-struct set *set_better(struct set *, struct set *);
+struct set *set_better(struct set *, struct set *, const struct scan_sample *,
+	    bool fold);
 /* Every string of a followed by every string of b. */
 struct set *set_product(const struct set *a, const struct set *b);
 /* Adds a to s, which is freed when that fails. */

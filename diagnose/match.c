@@ -33,6 +33,7 @@ struct match {
 	char			 barred[16];
 	size_t			 barred_count;
 	pcre2_code		*ahead;
+	bool			 free;		/* see match_is_free() */
 };
 
 /* The end of a group that begins at p, behind its closing parenthesis; NULL when
@@ -113,6 +114,24 @@ take_guard(struct match *m, const char *pattern, char *ahead, size_t size)
 	return p + 2 + n + 3;
 }
 
+static bool
+is_free(const char *p)
+{
+	for (; *p != '\0'; p++) {
+		if (*p == '\\') {
+			p++;
+			if (*p == '\0' || strchr("AGKQE", *p) != NULL)
+				return false;
+		} else if (*p == '[' && p[1] == '^') {
+			p++;
+		} else if (*p == '^' || strncmp(p, "(?<=", 4) == 0 ||
+		    strncmp(p, "(?<!", 4) == 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
 static pcre2_code *
 compile(const char *pattern, size_t skipped, struct err *err)
 {
@@ -143,6 +162,7 @@ match_new(const char *pattern, struct match **out, struct err *err)
 	if (m == NULL)
 		return err_memory(err);
 	rest = take_guard(m, pattern, ahead, sizeof(ahead));
+	m->free = is_free(rest);
 	m->code = compile(rest, (size_t)(rest - pattern), err);
 	if (m->code == NULL || (m->barred_count > 0 && ahead[0] != '\0' &&
 	    (m->ahead = compile(ahead, 0, err)) == NULL)) {
@@ -198,20 +218,34 @@ check_guard(struct match *m, const char *text, size_t len)
 }
 
 enum match_result
-match_run(struct match *m, const char *text, size_t len)
+match_probe(struct match *m, const char *text, size_t len)
 {
 	int rc;
 
 	if (len > MATCH_LINE_MAX)
 		len = MATCH_LINE_MAX;
-	m->text = text;
 	rc = pcre2_match(m->code, (PCRE2_SPTR)text, len, 0, 0, m->data,
 	    m->context);
-	if (rc >= 0 && m->barred_count > 0)
-		return check_guard(m, text, len);
-	if (rc >= 0)
-		return MATCH_YES;
-	return rc == PCRE2_ERROR_NOMATCH ? MATCH_NO : MATCH_LIMIT;
+	return rc >= 0 ? MATCH_YES : rc == PCRE2_ERROR_NOMATCH ? MATCH_NO :
+	    MATCH_LIMIT;
+}
+
+enum match_result
+match_run(struct match *m, const char *text, size_t len)
+{
+	enum match_result got = match_probe(m, text, len);
+
+	if (len > MATCH_LINE_MAX)
+		len = MATCH_LINE_MAX;
+	m->text = text;
+	return got == MATCH_YES && m->barred_count > 0 ?
+	    check_guard(m, text, len) : got;
+}
+
+bool
+match_is_free(const struct match *m)
+{
+	return m->free;
 }
 
 size_t

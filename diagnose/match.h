@@ -27,6 +27,13 @@ int	match_new(const char *pattern, struct match **out, struct err *err);
 void	match_free(struct match *);
 enum match_result match_run(struct match *, const char *text, size_t len);
 
+/* True when the pattern, its guard left aside, can match a text only if it also
+ * matches every longer text that ends with it: it does not refer to where the
+ * text begins.  (Words may: what stands before is never a part of one.) */
+bool	match_is_free(const struct match *);
+/* As match_run() without the guard: NO is sure, YES is not. */
+enum match_result match_probe(struct match *, const char *text, size_t len);
+
 /* After MATCH_YES: where the match began, and a named group (NULL when the
  * group is absent or did not take part).  Valid until the next match_run(). */
 size_t	match_start(const struct match *);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkrules.c - build-time program: reads YAML rule files, writes them as C
- * tables with their literals worked out, to standard output.  Any problem ends
- * the build.
+ * mkrules.c - build-time program: reads a sample of healthy logs and YAML rule
+ * files, writes the rules as C tables with their literals worked out and the
+ * search for them planned, to standard output.  Any problem ends the build.
  *
- * usage: mkrules FILE...
+ * usage: mkrules SAMPLE FILE...
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "diagnose/rule.h"
 
 /* The tables this program makes are empty while it runs. */
@@ -17,6 +18,11 @@ const struct rule_def rule_builtin[1];
 const size_t rule_builtin_count = 0;
 const struct reason reason_builtin[1];
 const size_t reason_builtin_count = 0;
+const char sample_builtin[1];
+const size_t sample_builtin_len = 0;
+
+#define PLAN_PASSES	12
+#define SAMPLE_MAX	(1u << 20)
 
 static int problems;
 
@@ -63,6 +69,45 @@ put_list(size_t i, const char *name, const char *const *list)
 	printf(" NULL };\n");
 }
 
+/* The rule's literals in the set's list, where the plan is. */
+static const struct scan_literal *
+planned(const struct rule_set *set, size_t rule)
+{
+	size_t k;
+
+	for (k = 0; k < set->literal_end[RULES_QUIET]; k++)
+		if (set->literal_rule[k] == rule)
+			return &set->literals[k];
+	return NULL;
+}
+
+static void
+put_literals(size_t i, const struct scan_literal *l, size_t count)
+{
+	size_t k;
+
+	if (l == NULL)
+		return;
+	printf("static const struct scan_literal l%zu[] = {\n", i);
+	for (k = 0; k < count; k++, l++) {
+		printf("\t{ ");
+		put_string(l->text);
+		printf(", %u, %d, 1, %d, %u, %u, %u },\n", l->len, l->fold,
+		    l->any_case, l->offset, l->exact, l->nibble);
+	}
+	printf("\t{ .text = NULL } };\n");
+}
+
+static size_t
+count_literals(const struct rule_def *d)
+{
+	size_t n = 0;
+
+	while (d->literals != NULL && d->literals[n].text != NULL)
+		n++;
+	return n;
+}
+
 static void
 put_member(const char *name, const char *text)
 {
@@ -89,12 +134,19 @@ base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+static bool
+is_mark(const struct rule_def *d)
+{
+	return strcmp(d->file, "built in") == 0;
+}
+
 static void
 put_rule(size_t i, const struct rule_def *d)
 {
 	char file[256];
 
-	snprintf(file, sizeof(file), "rules/%s", base_name(d->file));
+	snprintf(file, sizeof(file), "%s%s", is_mark(d) ? "" : "rules/",
+	    base_name(d->file));
 	printf("{");
 	put_member("id", d->id);
 	put_member("reason", d->reason);
@@ -105,48 +157,37 @@ put_rule(size_t i, const struct rule_def *d)
 	put_member("file", file);
 	printf(" .line = %d, .column = %d, .role = %d, .source = %d, "
 	    ".action = %d, .priority = %d, .within = %d, .confidence = %g,"
-	    " .fold = %d,", d->line, d->column, (int)d->role, (int)d->source,
-	    d->action, d->priority, d->within, d->confidence, d->fold);
+	    " .blind = %d, .tail = %d,", d->line, d->column, (int)d->role, (int)d->source,
+	    d->action, d->priority, d->within, d->confidence, d->blind,
+	    d->tail);
 	put_list_member(i, "hides", "h", d->hides);
 	put_list_member(i, "cancels", "k", d->cancels);
 	put_list_member(i, "examples", "e", d->examples);
 	put_list_member(i, "counterexamples", "c", d->counterexamples);
-	put_list_member(i, "literals", "l", d->literals);
+	if (count_literals(d) > 0)
+		printf(" .literals = l%zu,", i);
 	printf(" },\n");
-}
-
-/* The engine's own marks are in every set already. */
-static bool
-is_mark(const struct rule_def *d)
-{
-	return strcmp(d->file, "built in") == 0;
 }
 
 static void
 put_rules(const struct rule_set *set)
 {
-	size_t i, n = 0;
+	size_t i;
 
 	for (i = 0; i < set->count; i++) {
 		const struct rule_def *d = &set->rules[i].def;
 
-		if (is_mark(d))
-			continue;
 		put_list(i, "h", d->hides);
 		put_list(i, "k", d->cancels);
 		put_list(i, "e", d->examples);
 		put_list(i, "c", d->counterexamples);
-		put_list(i, "l", d->literals);
+		put_literals(i, planned(set, i), count_literals(d));
 	}
 	printf("\nconst struct rule_def rule_builtin[] = {\n");
-	for (i = 0; i < set->count; i++) {
-		if (is_mark(&set->rules[i].def))
-			continue;
+	for (i = 0; i < set->count; i++)
 		put_rule(i, &set->rules[i].def);
-		n++;
-	}
 	printf("{ .id = NULL },\n};\nconst size_t rule_builtin_count = %zu;\n\n",
-	    n);
+	    set->count);
 }
 
 static void
@@ -169,16 +210,35 @@ put_reasons(const struct rule_set *set)
 	    set->reason_count);
 }
 
+static void
+put_sample(const char *text, size_t len)
+{
+	size_t i;
+
+	printf("const char sample_builtin[] = {");
+	for (i = 0; i < len; i++)
+		printf("%s%d,", i % 24 == 0 ? "\n\t" : " ", text[i]);
+	printf("\n\t0 };\nconst size_t sample_builtin_len = %zu;\n\n", len);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct rule_set *set;
 	struct err err = {0};
+	struct buf sample = {0};
 	int i;
 
-	if (rule_set_new(&set, &err) == -1)
+	if (argc < 3) {
+		fprintf(stderr, "usage: mkrules SAMPLE FILE...\n");
+		return 2;
+	}
+	if (rule_set_new(&set, &err) == -1 ||
+	    file_read(argv[1], SAMPLE_MAX, &sample, &err) == -1 ||
+	    scan_sample_new(sample.data, sample.len, &set->sample, &err) == -1)
 		goto fail;
-	for (i = 1; i < argc; i++)
+	set->plan_passes = PLAN_PASSES;
+	for (i = 2; i < argc; i++)
 		rule_read_file(set, argv[i], problem, NULL);
 	if (rule_set_finish(set, problem, NULL, &err) == -1)
 		goto fail;
@@ -188,6 +248,8 @@ main(int argc, char **argv)
 	    "#include \"diagnose/rule.h\"\n\n");
 	put_rules(set);
 	put_reasons(set);
+	put_sample(sample.data, sample.len);
+	buf_fini(&sample);
 	rule_set_free(set);
 	return ferror(stdout) != 0 || fflush(stdout) != 0;
 fail:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/yaml.h"
+#include "diagnose/digits.h"
 #include "diagnose/literal.h"
 #include "diagnose/match.h"
 #include "diagnose/rule.h"
@@ -104,6 +105,22 @@ rule_fini(struct rule *r)
 	match_free(r->unless);
 }
 
+static void
+drop_scanners(struct rule_set *set)
+{
+	int i;
+
+	scan_free(set->scanner);
+	for (i = 0; i < 3; i++)
+		scan_free(set->others[i]);
+	set->scanner = NULL;
+	memset(set->others, 0, sizeof(set->others));
+	free(set->literal_rule);
+	free(set->literals);
+	set->literal_rule = NULL;
+	set->literals = NULL;
+}
+
 void
 rule_set_free(struct rule_set *set)
 {
@@ -117,9 +134,8 @@ rule_set_free(struct rule_set *set)
 		free(set->owned[i]);
 	for (i = 0; i < set->doc_count; i++)
 		yaml_free(set->docs[i]);
-	scan_free(set->scanner);
-	free(set->literal_rule);
-	free(set->literal_len);
+	drop_scanners(set);
+	scan_sample_free(set->sample);
 	free(set->rules);
 	free(set->reasons);
 	free(set->owned);
@@ -225,8 +241,13 @@ rule_set_add_builtin(struct rule_set *set, struct err *err)
 		if (rule_set_add_reason(set, &reason_builtin[i], err) == -1)
 			return -1;
 	/* Ids of the table are unique (mkrules checks), so no search is needed
-	 * unless something is there already; the few marks do not matter. */
+	 * but for the marks, which stand first in both. */
 	for (i = 0; i < rule_builtin_count; i++) {
+		if (i < set->count &&
+		    strcmp(set->rules[i].def.id, rule_builtin[i].id) == 0) {
+			set->rules[i].def = rule_builtin[i];
+			continue;
+		}
 		if (grow(&set->rules, set->count, &set->cap,
 		    sizeof(*set->rules), err) == -1)
 			return -1;
@@ -257,11 +278,14 @@ extract(struct rule_set *set, struct rule *r, rule_problem_fn problem,
     void *arg, struct err *err)
 {
 	struct literal_set lits;
+	struct scan_literal *list;
 	struct err why = {0};
-	const char **list;
 	size_t i;
 
-	if (literal_extract(r->def.match, &lits, &why) == -1) {
+	if (set->sample == NULL && scan_sample_new(sample_builtin,
+	    sample_builtin_len, &set->sample, err) == -1)
+		return -1;
+	if (literal_extract(r->def.match, set->sample, &lits, &why) == -1) {
 		report(problem, arg, r, why.text, NULL);
 		return 0;
 	}
@@ -269,15 +293,16 @@ extract(struct rule_set *set, struct rule *r, rule_problem_fn problem,
 	if (rule_set_own(set, list, err) == -1)
 		goto fail;
 	for (i = 0; i < lits.count; i++) {
-		if (rule_set_own(set, lits.texts[i], err) == -1) {
-			lits.texts[i] = NULL;
-			goto fail;
-		}
-		list[i] = lits.texts[i];
+		list[i] = (struct scan_literal){ .text = lits.texts[i],
+		    .len = (uint8_t)strlen(lits.texts[i]), .fold = lits.fold };
 		lits.texts[i] = NULL;
+		if (rule_set_own(set, (void *)(uintptr_t)list[i].text,
+		    err) == -1)
+			goto fail;
 	}
 	r->def.literals = list;
-	r->def.fold = lits.fold;
+	r->def.blind = digits_are_alike(r->def.match) &&
+	    (r->def.unless == NULL || digits_are_alike(r->def.unless));
 	literal_fini(&lits);
 	return 0;
 fail:
@@ -321,40 +346,94 @@ resolve(struct rule_set *set, struct rule *r, rule_problem_fn problem,
 	return 0;
 }
 
+enum rule_group
+rule_group(const struct rule *r)
+{
+	if (r->def.role == ROLE_BENIGN && r->def.cancels == NULL)
+		return RULES_QUIET;
+	return r->def.tail ? RULES_TAIL : RULES_LOUD;
+}
+
+/* Appends the literals of a group of rules. */
+static size_t
+list_literals(struct rule_set *set, enum rule_group group, size_t n)
+{
+	const struct scan_literal *l;
+	size_t i;
+
+	for (i = 0; i < set->count; i++) {
+		const struct rule *r = &set->rules[i];
+
+		if (r->broken || rule_group(r) != group)
+			continue;
+		for (l = r->def.literals; l != NULL && l->text != NULL; l++) {
+			set->literals[n] = *l;
+			set->literal_rule[n++] = (uint32_t)i;
+		}
+	}
+	return n;
+}
+
+/* Only what no build-time program has planned is planned now.  The groups have
+ * fragments of their own: those of tail and quiet rules may be common. */
+static int
+plan_literals(struct rule_set *set, struct err *err)
+{
+	size_t i, g, from = 0;
+	bool planned = true;
+
+	for (i = 0; i < set->literal_end[RULES_QUIET]; i++)
+		planned &= set->literals[i].planned;
+	if (planned)
+		return 0;
+	for (g = 0; g < 3; from = set->literal_end[g++])
+		if (scan_plan(set->literals + from, set->literal_end[g] - from,
+		    set->sample, set->plan_passes, err) == -1)
+			return -1;
+	return 0;
+}
+
 static int
 build_scanner(struct rule_set *set, struct err *err)
 {
-	struct scan_literal *lits;
-	size_t i, k, n = 0;
+	const struct scan_literal *l;
+	size_t i, n = 0;
+	int g;
 
 	for (i = 0; i < set->count; i++)
-		for (k = 0; set->rules[i].def.literals != NULL &&
-		    set->rules[i].def.literals[k] != NULL; k++)
+		for (l = set->rules[i].def.literals; l != NULL && l->text; l++)
 			n++;
-	lits = calloc(n + 1, sizeof(*lits));
-	if (rule_set_own(set, lits, err) == -1)
-		return -1;
-	free(set->literal_rule);
-	free(set->literal_len);
+	drop_scanners(set);
+	set->literals = calloc(n + 1, sizeof(*set->literals));
 	set->literal_rule = calloc(n + 1, sizeof(*set->literal_rule));
-	set->literal_len = calloc(n + 1, sizeof(*set->literal_len));
-	if (set->literal_rule == NULL || set->literal_len == NULL)
+	if (set->literals == NULL || set->literal_rule == NULL)
 		return err_memory(err);
-	for (n = 0, i = 0; i < set->count; i++) {
-		struct rule *r = &set->rules[i];
+	for (n = 0, g = 0; g < 3; g++)
+		set->literal_end[g] = n =
+		    list_literals(set, (enum rule_group)g, n);
+	if (plan_literals(set, err) == -1)
+		return -1;
+	return scan_new(set->literals, set->literal_end[RULES_LOUD],
+	    &set->scanner, err);
+}
 
-		for (k = 0; !r->broken && r->def.literals != NULL &&
-		    r->def.literals[k] != NULL; k++, n++) {
-			lits[n].text = r->def.literals[k];
-			lits[n].fold = r->def.fold;
-			set->literal_rule[n] = (uint32_t)i;
-			set->literal_len[n] = (uint16_t)strlen(lits[n].text);
-		}
-	}
-	set->literal_count = n;
-	scan_free(set->scanner);
-	set->scanner = NULL;
-	return scan_new(lits, n, &set->scanner, err);
+uint32_t
+rule_set_quiet_base(const struct rule_set *set)
+{
+	return (uint32_t)set->literal_end[RULES_TAIL];
+}
+
+const struct scanner *
+rule_set_scanner(struct rule_set *set, enum rule_scanner which)
+{
+	struct scanner **s = &set->others[which];
+	size_t from = which == SCANNER_QUIET ? rule_set_quiet_base(set) : 0;
+
+	if (*s == NULL)
+		(void)scan_new(set->literals + from,
+		    set->literal_end[which == SCANNER_TAIL ? RULES_TAIL :
+		    RULES_QUIET] - from, s, NULL);
+	return *s;
 }
 
 int

@@ -77,8 +77,10 @@ struct rule_def {
 	const char *const *cancels;	/* rules whose earlier lines it takes back */
 	const char *const *examples;
 	const char *const *counterexamples;
-	const char *const *literals;	/* one of them is in every match */
-	bool		 fold;		/* literals are lower case, text any case */
+	/* One of them is in every match; ends in one without text. */
+	const struct scan_literal *literals;
+	bool		 blind;		/* treats all digits alike */
+	bool		 tail;		/* about step lines: see rule_group() */
 };
 
 struct rule {
@@ -95,10 +97,15 @@ struct rule_set {
 	size_t		 count, cap;
 	struct reason	*reasons;
 	size_t		 reason_count, reason_cap;
-	struct scanner	*scanner;
-	uint32_t	*literal_rule;	/* scanner literal -> rule */
-	uint16_t	*literal_len;
-	size_t		 literal_count;
+	/* Literals of all rules, by group, and where each group ends. */
+	struct scan_literal *literals;
+	uint32_t	*literal_rule;	/* the rule of each */
+	size_t		 literal_end[3];
+	struct scanner	*scanner;	/* of the loud rules */
+	struct scanner	*others[3];	/* on demand, see rule_set_scanner() */
+	struct scan_sample *sample;	/* made when a rule needs it */
+	int		 plan_passes;	/* see scan_plan() */
+	unsigned	 threads;	/* 0: as many as are worth it; 1: none */
 	void		**owned;	/* freed with the set */
 	size_t		 owned_count, owned_cap;
 	struct yaml	**docs;
@@ -110,6 +117,9 @@ extern const struct rule_def rule_builtin[];
 extern const size_t rule_builtin_count;
 extern const struct reason reason_builtin[];
 extern const size_t reason_builtin_count;
+/* The sample of healthy logs the shipped literals were chosen with. */
+extern const char sample_builtin[];
+extern const size_t sample_builtin_len;
 
 /* An empty set with the marks of log structure the engine itself needs. */
 int	rule_set_new(struct rule_set **out, struct err *err);
@@ -126,6 +136,25 @@ int	rule_set_add_reason(struct rule_set *, const struct reason *,
 typedef void	(*rule_problem_fn)(const char *text, void *arg);
 int	rule_set_finish(struct rule_set *, rule_problem_fn, void *arg,
 	    struct err *err);
+
+/* Which rules are looked for where. */
+enum rule_group {
+	RULES_LOUD,	/* everywhere */
+	/* In the last RULE_TAIL_BYTES of a stream: their literals are in each step
+	 * line, and what steps are followed by is noise anyway. */
+	RULES_TAIL,
+	/* Benign, and takes nothing back: where another rule found something. */
+	RULES_QUIET
+};
+#define RULE_TAIL_BYTES	((size_t)256 << 10)
+
+enum rule_group rule_group(const struct rule *);
+
+/* A scanner for loud and tail rules, for the quiet ones alone (add
+ * rule_set_quiet_base() to its literals), or for all; NULL without memory. */
+enum rule_scanner { SCANNER_TAIL, SCANNER_QUIET, SCANNER_ALL };
+const struct scanner *rule_set_scanner(struct rule_set *, enum rule_scanner);
+uint32_t rule_set_quiet_base(const struct rule_set *);
 
 const struct reason *rule_set_reason(const struct rule_set *, const char *name);
 /* Index of a rule, -1 when absent. */

@@ -132,9 +132,9 @@ explodes(struct match *m, const char *pattern, const struct rule *r)
 		if (explodes_on_run(m, runs[i], lead, n_lead))
 			return true;
 		for (k = 0; k < 3 && r->def.literals != NULL &&
-		    r->def.literals[k] != NULL; k++)
-			if (explodes_on_run(m, runs[i], r->def.literals[k],
-			    strlen(r->def.literals[k])))
+		    r->def.literals[k].text != NULL; k++)
+			if (explodes_on_run(m, runs[i], r->def.literals[k].text,
+			    r->def.literals[k].len))
 				return true;
 	}
 	for (i = 0; r->def.examples != NULL && r->def.examples[i]; i++) {

@@ -29,7 +29,7 @@ struct reading {
 static const char *const rule_keys[] = {
 	"id", "reason", "role", "source", "match", "unless", "hides", "cancels",
 	"action",
-	"examples", "counterexamples", "after", "within", "priority",
+	"examples", "counterexamples", "after", "within", "priority", "tail",
 	"confidence", "advice", NULL
 };
 
@@ -147,6 +147,20 @@ get_number(struct reading *rd, const struct yaml *map, const char *key,
 	return def;
 }
 
+static bool
+get_flag(struct reading *rd, const struct yaml *map, const char *key, bool *ok)
+{
+	const char *text = get_text(rd, map, key, ok);
+
+	if (text == NULL || strcmp(text, "false") == 0)
+		return false;
+	if (strcmp(text, "true") == 0)
+		return true;
+	tell_at(rd, yaml_get(map, key), "'%s' must be true or false", key);
+	*ok = false;
+	return false;
+}
+
 static double
 get_share(struct reading *rd, const struct yaml *map, const char *key,
     bool *ok)
@@ -206,6 +220,7 @@ read_rule(struct reading *rd, const struct yaml *y)
 	    rule_source_find, SOURCE_ANY, &ok);
 	d.action = get_word(rd, y, "action", rule_action_find, -1, &ok);
 	d.priority = get_number(rd, y, "priority", -100, 100, 0, &ok);
+	d.tail = get_flag(rd, y, "tail", &ok);
 	d.within = get_number(rd, y, "within", 1, 10000, 20, &ok);
 	d.confidence = get_share(rd, y, "confidence", &ok);
 	ok &= get_list(rd, y, "hides", &d.hides);

@@ -1,37 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan.c - multi-literal search by rare four-byte fragments.
+ * scan.c - multi-literal search by fragments of four bytes.
  *
  * Decides nothing about lines or rules: it reads raw bytes and reports where a
- * literal stands.  Each literal is represented by the four of its bytes that
- * are rarest in healthy logs.  A 64 Kbit bitmap of hashed fragments, small
- * enough for the first-level cache, is asked at each position; only where it
- * says yes the literals of that fragment are compared.
+ * literal stands.  A kernel (scan_x86.c, or the scalar one here) names positions
+ * where a fragment may stand; a bitmap of hashed fragments, small enough for
+ * the first-level cache, drops most of the wrong ones; what is left is compared
+ * with the literals of that fragment.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/scan.h"
+#include "diagnose/scan_kernel.h"
 
-#define FRAGMENT	4
 #define HASH_BITS	16
 #define HASH_SIZE	(1u << HASH_BITS)
+#define SLOTS		8192u	/* at least twice the fragments */
+#define ANY_CASE	0x20202020u	/* ASCII letters differ in this bit */
 
 struct entry {
-	uint32_t	fragment;	/* as read from the buffer */
 	uint32_t	literal;
-	uint8_t		offset;		/* of the fragment in the literal */
+	uint8_t		offset;		/* of the fragment */
 	uint8_t		len;
-	bool		fold;
+	uint64_t	word;		/* the first 8 bytes */
+	uint64_t	mask;		/* ... as far as the literal goes */
+	uint64_t	fold;		/* bits of its letters' case */
+};
+
+/* A fragment and its literals; most of its occurrences are told from them by the
+ * bytes around it. */
+struct fragment {
+	uint32_t	value;		/* | ANY_CASE */
+	uint32_t	first, count;	/* of its entries */
+	uint8_t		before[32];	/* a bit for each byte that may stand there */
+	uint8_t		after[32];
 };
 
 struct scanner {
 	const struct scan_literal *literals;
-	uint64_t	 bits[HASH_SIZE / 64];
-	uint16_t	 first[HASH_SIZE / 16 + 1];	/* by the upper hash bits */
+	scan_kernel_fn	 kernel;
+	enum scan_level	 level;
+	size_t		 count;
 	struct entry	*entries;
-	size_t		 count, cap;
+	struct fragment	*fragments;
+	size_t		 fragment_count;
+	uint64_t	 bits[HASH_SIZE / 64];
+	uint16_t	 slots[SLOTS];	/* hash of a fragment -> its number + 1 */
+	struct scan_masks masks;
 };
 
 static uint32_t
@@ -43,180 +58,173 @@ read_fragment(const char *p)
 	return v;
 }
 
-static uint32_t
-hash(uint32_t v)
+static uint64_t
+read_word(const char *p)
 {
-	return (v * 0x9e3779b1u) >> (32 - HASH_BITS);
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
 }
 
-/* How common a byte is in healthy training logs, roughly: small is rare. */
-static unsigned
-byte_cost(unsigned char c)
+static uint32_t
+hash(uint32_t fragment)
 {
-	static const unsigned char letters[26] = {
-		/* a b c d e f g h i j k l m n o p q r s t u v w x y z */
-		8, 6, 6, 6, 8, 6, 6, 6, 8, 6, 6, 8, 6, 8, 8, 6, 6, 8, 8, 8, 6, 6, 6,
-		6, 6, 6
-	};
+	return (fragment * 0x9e3779b1u) >> (32 - HASH_BITS);
+}
 
-	if (c >= 'a' && c <= 'z')
-		return letters[c - 'a'];
-	if (c >= 'A' && c <= 'Z')
-		return 3;
-	if (c >= '0' && c <= '9')
-		return 9;
-	switch (c) {
-	case ' ':
-		return 12;
-	case '.': case ':': case ',': case '=': case '-': case '_': case '/':
-	case '[': case ']': case '(': case ')': case '|':
-		return 6;
-	default:
-		return 2;
+static bool
+is_letter(char c)
+{
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'z';
+}
+
+/* The exit for short buffers, ends of buffers and other processors. */
+static size_t
+run_scalar(const uint64_t *bits, const char *data, size_t from, size_t len,
+    struct scan_found *f)
+{
+	size_t at = from, count = f->count, lines = 0;
+	uint32_t h;
+
+	for (; at + SCAN_FRAGMENT <= len && count < SCAN_BATCH; at++) {
+		h = hash(read_fragment(data + at) | ANY_CASE);
+		f->at[count] = at;
+		count += bits[h / 64] >> (h % 64) & 1;
+		lines += data[at] == '\n';
+	}
+	if (at + SCAN_FRAGMENT > len && count < SCAN_BATCH)
+		for (; at < len; at++)
+			lines += data[at] == '\n';
+	f->count = count;
+	f->newlines += lines;
+	return at;
+}
+
+static void
+add_mask(struct scan_masks *m, int k, unsigned char c,
+    const struct scan_literal *l)
+{
+	int group = l->nibble / 8;
+	uint8_t bit = (uint8_t)(1 << l->nibble % 8);
+
+	m->exact[l->exact / 8][k][c & 127] |= (uint8_t)(1 << l->exact % 8);
+	m->low[group][k][c & 15] |= bit;
+	m->high[group][k][c >> 4] |= bit;
+}
+
+static void
+add_masks(struct scan_masks *m, const struct scan_literal *l)
+{
+	int k;
+
+	for (k = 0; k < SCAN_FRAGMENT; k++) {
+		char c = l->text[l->offset + k];
+
+		add_mask(m, k, (unsigned char)c, l);
+		if (l->any_case && is_letter(c))
+			add_mask(m, k, (unsigned char)(c ^ 0x20), l);
 	}
 }
 
-/* What healthy logs are made of, in the styles of the usual trainers.  A fragment
- * that occurs in it would be asked about on nearly every line. */
-static const char healthy[] =
-    " [2026-01-31 03:12:41,641] [INFO] [logging.py:68:log_dist] [Rank 0] step=10,"
-    " skipped=0, lr=[0.05], mom=[(0.9, 0.999)] [timer.py:197:stop] epoch=0/micro"
-    "_step=10/global_step=10, RunningAvgSamplesPerSec=3.0, CurrSamplesPerSec=2.1,"
-    " MemAllocated=0.02GB, MaxMemAllocated=0.02GB rank_0 | INFO | __main__: - \n"
-    " iteration      100/   1000 | consumed samples:   6400 | elapsed time per "
-    "iteration (ms): 312.5 | throughput per GPU (TFLOP/s/GPU): 380.1 | learning "
-    "rate: 1.000000E-05 | global batch size:  1024 | lm loss: 7.330000E+00 | loss "
-    "scale: 1.0 | grad norm: 0.512 | params norm: 1.0 | number of skipped "
-    "iterations:   0 | number of nan iterations:   0 | num zeros: 0.0 |\n"
-    "time (ms) | forward-compute: backward-compute: batch-generator: optimizer: "
-    "validation loss at iteration 100 | lm loss value: | lm loss PPL: memory (MB) "
-    "allocated: max allocated: reserved: max reserved: saving checkpoint at "
-    "iteration 100 to checkpoints/ successfully saved checkpoint\n"
-    "{'loss': 1.25, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'epoch': 0.1} "
-    "12%|##  | 12/100 [00:10<01:00,  2.00it/s, train_loss=1.5, v_num=0] s/it "
-    "Epoch 0: Training: Validation: Loading checkpoint shards: Generating train "
-    "split: examples/s Map: Downloading data files Tokenizing\n"
-    "step: 10  loss:  7.12  memory: 12.3GiB(13%)  tps: 8,000  mfu: 40.1% "
-    "iter 100: loss 2.3456, time 12.5ms, mfu 3.2% train_loss reduced_train_loss "
-    "global_step: train_step_timing in s: samples tokens total_loss num_updates "
-    "| epoch 027 | loss 6.343 | ppl 31.65 | wps 181313 | ups 0.4 | lr 0.0006 |\n"
-    "node01:4711:4790 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read"
-    " [send] via NET/IB/0/GDRDMA Trees [0] Ring 00 : Connected all rings trees "
-    "comm 0x rank 3 nranks 16 cudaDev 3 busId 1a000 - Init COMPLETE NET/Socket : "
-    "Using [0]eth0:10.0.0.1<0> Bootstrap : NCCL version NCCL_IB_TIMEOUT "
-    "[default0]: [rank0]: torch.distributed torch/nn/modules/module.py UserWarning:"
-    " FutureWarning: DeprecationWarning: warnings.warn( is deprecated. Please use "
-    "instead. site-packages/transformers/trainer.py megatron/core/ deepspeed/ "
-    "number of parameters on (tensor, pipeline) model parallel rank building GPT "
-    "model ... node GPU memory usage data loader num_workers batch_size world_size "
-    "MASTER_ADDR MASTER_PORT WORLD_SIZE errors=0 nodes host stderr stdout main ";
-
-#define HEALTHY_BITS	14
-
 static void
-learn_healthy(uint64_t *bits)
+fill_entry(struct entry *e, const struct scan_literal *l, uint32_t literal)
 {
 	size_t i;
-	uint32_t h;
 
-	for (i = 0; i + FRAGMENT < sizeof(healthy); i++) {
-		h = hash(read_fragment(healthy + i)) >> (HASH_BITS - HEALTHY_BITS);
-		bits[h / 64] |= 1ull << (h % 64);
+	*e = (struct entry){ .literal = literal, .offset = l->offset,
+	    .len = l->len };
+	memcpy(&e->word, l->text, l->len < 8 ? l->len : 8);
+	memset(&e->mask, 0xff, l->len < 8 ? l->len : 8);
+	if (l->fold)
+		for (i = 0; i < l->len && i < 8; i++)
+			if (is_letter(l->text[i]))
+				((unsigned char *)&e->fold)[i] = 0x20;
+}
+
+static void
+allow(uint8_t *set, const struct scan_literal *l, size_t at)
+{
+	unsigned char c;
+
+	if (at >= l->len) {		/* also before the first byte */
+		memset(set, 0xff, 32);
+		return;
+	}
+	c = (unsigned char)l->text[at];
+	set[c / 8] |= (uint8_t)(1 << c % 8);
+	if (l->fold && is_letter((char)c)) {
+		c ^= 0x20;
+		set[c / 8] |= (uint8_t)(1 << c % 8);
 	}
 }
 
 static bool
-is_healthy(const uint64_t *bits, const char *p)
+allows(const uint8_t *set, char c)
 {
-	uint32_t h = hash(read_fragment(p)) >> (HASH_BITS - HEALTHY_BITS);
-
-	return bits[h / 64] >> (h % 64) & 1;
+	return set[(unsigned char)c / 8] >> (unsigned char)c % 8 & 1;
 }
 
-static size_t
-best_offset(const uint64_t *bits, const char *text, size_t len, bool fold)
+/* The fragment of that value; NULL when there is none. */
+static struct fragment *
+find_fragment(const struct scanner *s, uint32_t value, uint32_t h, size_t *slot)
 {
-	size_t i, k, best = 0;
-	unsigned cost, least = ~0u;
+	size_t i = h % SLOTS;
 
-	for (i = 0; i + FRAGMENT <= len; i++) {
-		cost = is_healthy(bits, text + i) ? 5000 : 0;
-		for (k = 0; k < FRAGMENT; k++) {
-			unsigned c = byte_cost((unsigned char)text[i + k]);
-
-			/* An any-case fragment is up to 16 fragments. */
-			cost += c * c;
-			if (fold && isalpha((unsigned char)text[i + k]))
-				cost += 20;
-		}
-		if (cost < least) {
-			least = cost;
-			best = i;
-		}
-	}
-	return best;
+	for (; s->slots[i] != 0; i = (i + 1) % SLOTS)
+		if (s->fragments[s->slots[i] - 1].value == value)
+			return &s->fragments[s->slots[i] - 1];
+	if (slot != NULL)
+		*slot = i;
+	return NULL;
 }
 
 static int
-add_entry(struct scanner *s, struct entry e, struct err *err)
+add_fragment(struct scanner *s, const struct scan_literal *l, struct err *err)
 {
-	struct entry *p;
+	uint32_t value = read_fragment(l->text + l->offset) | ANY_CASE;
+	uint32_t h = hash(value);
+	struct fragment *f;
+	size_t slot;
 
-	if (s->count == s->cap) {
-		s->cap = s->cap ? s->cap * 2 : 256;
-		p = realloc(s->entries, s->cap * sizeof(*p));
-		if (p == NULL)
-			return err_memory(err);
-		s->entries = p;
+	f = find_fragment(s, value, h, &slot);
+	if (f == NULL) {
+		if (s->fragment_count >= SLOTS / 2)
+			return err_set(err, ERR_LIMIT, "too many literals");
+		f = &s->fragments[s->fragment_count++];
+		f->value = value;
+		s->slots[slot] = (uint16_t)s->fragment_count;
+		s->bits[h / 64] |= 1ull << (h % 64);
 	}
-	s->entries[s->count++] = e;
+	f->count++;
+	allow(f->before, l, l->offset - 1u);
+	allow(f->after, l, l->offset + (size_t)SCAN_FRAGMENT);
+	add_masks(&s->masks, l);
 	return 0;
 }
 
-/* One entry, or one per spelling of the fragment's letters. */
 static int
-add_literal(struct scanner *s, const uint64_t *bits, uint32_t index,
-    struct err *err)
+check_plan(const struct scan_literal *l, struct err *err)
 {
-	const struct scan_literal *l = &s->literals[index];
-	struct entry e = { .literal = index, .fold = l->fold };
-	size_t len = strlen(l->text);
-	unsigned spelling, k;
-	char f[FRAGMENT];
-
-	if (len < SCAN_LITERAL_MIN || len > SCAN_LITERAL_MAX)
+	if (l->len < SCAN_LITERAL_MIN || l->len > SCAN_LITERAL_MAX)
 		return err_set(err, ERR_LIMIT,
 		    "literal '%.80s' is not %d to %d bytes long", l->text,
 		    SCAN_LITERAL_MIN, SCAN_LITERAL_MAX);
-	e.len = (uint8_t)len;
-	e.offset = (uint8_t)best_offset(bits, l->text, len, l->fold);
-	for (spelling = 0; spelling < 1u << FRAGMENT; spelling++) {
-		for (k = 0; k < FRAGMENT; k++) {
-			f[k] = l->text[e.offset + k];
-			if (!(spelling >> k & 1))
-				continue;
-			if (!l->fold || !islower((unsigned char)f[k]))
-				break;
-			f[k] = (char)toupper((unsigned char)f[k]);
-		}
-		if (k < FRAGMENT)
-			continue;
-		e.fragment = read_fragment(f);
-		if (add_entry(s, e, err) == -1)
-			return -1;
-	}
+	if (!l->planned || l->offset + SCAN_FRAGMENT > l->len ||
+	    l->exact >= SCAN_BUCKETS_EXACT || l->nibble >= SCAN_BUCKETS_NIBBLE ||
+	    (l->fold && !l->any_case))
+		return err_set(err, ERR_FORMAT, "literal '%.80s' has no plan",
+		    l->text);
 	return 0;
 }
 
-static int
-compare(const void *a, const void *b)
+static void
+choose_level(struct scanner *s)
 {
-	const struct entry *x = a, *y = b;
-	uint32_t hx = hash(x->fragment), hy = hash(y->fragment);
-
-	if (hx != hy)
-		return hx < hy ? -1 : 1;
-	return x->literal < y->literal ? -1 : x->literal > y->literal;
+	s->level = scan_level_best();
+	s->kernel = s->level == SCAN_VBMI ? scan_kernel_vbmi() :
+	    s->level == SCAN_AVX2 ? scan_kernel_avx2() : NULL;
 }
 
 int
@@ -224,33 +232,37 @@ scan_new(const struct scan_literal *literals, size_t count,
     struct scanner **out, struct err *err)
 {
 	struct scanner *s = calloc(1, sizeof(*s));
-	uint64_t bits[(1u << HEALTHY_BITS) / 64] = {0};
-	size_t i, b;
+	struct fragment *f;
+	uint32_t at = 0;
+	size_t i;
 
 	if (s == NULL)
 		return err_memory(err);
-	learn_healthy(bits);
 	s->literals = literals;
-	for (i = 0; i < count; i++)
-		if (add_literal(s, bits, (uint32_t)i, err) == -1)
-			goto fail;
-	if (s->count > UINT16_MAX) {
-		err_set(err, ERR_LIMIT, "too many literals");
+	s->count = count;
+	s->entries = calloc(count + 1, sizeof(*s->entries));
+	s->fragments = calloc(count + 1, sizeof(*s->fragments));
+	if (s->entries == NULL || s->fragments == NULL) {
+		err_memory(err);
 		goto fail;
 	}
-	if (s->count > 0)
-		qsort(s->entries, s->count, sizeof(*s->entries), compare);
-	for (i = 0, b = 0; b <= HASH_SIZE / 16; b++) {
-		while (i < s->count &&
-		    hash(s->entries[i].fragment) / 16 < b)
-			i++;
-		s->first[b] = (uint16_t)i;
+	for (i = 0; i < count; i++)
+		if (check_plan(&literals[i], err) == -1 ||
+		    add_fragment(s, &literals[i], err) == -1)
+			goto fail;
+	/* Counted now; the entries of each lie in one piece. */
+	for (i = 0; i < s->fragment_count; i++) {
+		at += s->fragments[i].count;
+		s->fragments[i].first = at;
 	}
-	for (i = 0; i < s->count; i++) {
-		uint32_t h = hash(s->entries[i].fragment);
+	for (i = count; i-- > 0;) {
+		uint32_t v = read_fragment(literals[i].text +
+		    literals[i].offset) | ANY_CASE;
 
-		s->bits[h / 64] |= 1ull << (h % 64);
+		f = find_fragment(s, v, hash(v), NULL);
+		fill_entry(&s->entries[--f->first], &literals[i], (uint32_t)i);
 	}
+	choose_level(s);
 	*out = s;
 	return 0;
 fail:
@@ -264,7 +276,36 @@ scan_free(struct scanner *s)
 	if (s == NULL)
 		return;
 	free(s->entries);
+	free(s->fragments);
 	free(s);
+}
+
+static const char *const level_names[] = { "scalar", "avx2", "vbmi" };
+
+const char *
+scan_level_name(enum scan_level level)
+{
+	return level_names[level];
+}
+
+enum scan_level
+scan_level_best(void)
+{
+	enum scan_level best = scan_kernel_vbmi() != NULL ? SCAN_VBMI :
+	    scan_kernel_avx2() != NULL ? SCAN_AVX2 : SCAN_SCALAR, l;
+	const char *asked = getenv("HOLDFAST_SCAN");
+
+	for (l = SCAN_SCALAR; asked != NULL && l < best; l++)
+		if (strcmp(asked, level_names[l]) == 0)
+			return l == SCAN_AVX2 && scan_kernel_avx2() == NULL ?
+			    SCAN_SCALAR : l;
+	return best;
+}
+
+enum scan_level
+scan_level(const struct scanner *s)
+{
+	return s->level;
 }
 
 static bool
@@ -284,42 +325,66 @@ equal_fold(const char *text, const char *literal, size_t len)
 }
 
 static bool
-report(const struct scanner *s, const char *data, size_t len, size_t pos,
-    uint32_t h, scan_hit_fn hit, void *arg)
+stands(const struct scanner *s, const struct entry *e, const char *data,
+    size_t len, size_t start)
 {
-	uint32_t v = read_fragment(data + pos);
-	size_t i;
+	const struct scan_literal *l = &s->literals[e->literal];
 
-	for (i = s->first[h / 16]; i < s->first[h / 16 + 1]; i++) {
+	if (len - start < e->len)
+		return false;
+	if (len - start >= 8) {
+		if (((read_word(data + start) | e->fold) & e->mask) != e->word)
+			return false;
+		if (e->len <= 8)
+			return true;
+	}
+	return l->fold ? equal_fold(data + start, l->text, e->len) :
+	    memcmp(data + start, l->text, e->len) == 0;
+}
+
+static bool
+report(const struct scanner *s, const char *data, size_t len, size_t at,
+    scan_hit_fn hit, void *arg)
+{
+	uint32_t v = read_fragment(data + at) | ANY_CASE, h = hash(v), i;
+	const struct fragment *f;
+
+	if (!(s->bits[h / 64] >> (h % 64) & 1) ||
+	    (f = find_fragment(s, v, h, NULL)) == NULL)
+		return true;
+	if ((at > 0 && !allows(f->before, data[at - 1])) ||
+	    (at + SCAN_FRAGMENT < len &&
+	    !allows(f->after, data[at + SCAN_FRAGMENT])))
+		return true;
+	for (i = f->first; i < f->first + f->count; i++) {
 		const struct entry *e = &s->entries[i];
-		const char *text = s->literals[e->literal].text;
-		size_t start = pos - e->offset;
 
-		if (e->fragment != v || pos < e->offset || len - start < e->len)
-			continue;
-		if (e->fold ? !equal_fold(data + start, text, e->len) :
-		    memcmp(data + start, text, e->len) != 0)
-			continue;
-		if (!hit(e->literal, start, arg))
+		if (at >= e->offset && stands(s, e, data, len, at - e->offset) &&
+		    !hit(e->literal, at - e->offset, arg))
 			return false;
 	}
 	return true;
 }
 
-void
+size_t
 scan_run(const struct scanner *s, const char *data, size_t len,
     scan_hit_fn hit, void *arg)
 {
-	size_t pos;
-	uint32_t h;
+	struct scan_found f;
+	size_t at = 0, i;
 
-	if (s->count == 0 || len < FRAGMENT)
-		return;
-	for (pos = 0; pos + FRAGMENT <= len; pos++) {
-		h = hash(read_fragment(data + pos));
-		if (!(s->bits[h / 64] >> (h % 64) & 1))
-			continue;
-		if (!report(s, data, len, pos, h, hit, arg))
-			return;
+	f.newlines = 0;
+	while (at < len) {
+		f.count = 0;
+		if (s->kernel != NULL)
+			at = s->kernel(&s->masks, data, at, len, &f);
+		if (f.count < SCAN_BATCH && len - at < 128)
+			at = run_scalar(s->bits, data, at, len, &f);
+		else if (s->kernel == NULL)
+			at = run_scalar(s->bits, data, at, len, &f);
+		for (i = 0; i < f.count; i++)
+			if (!report(s, data, len, f.at[i], hit, arg))
+				return f.newlines;
 	}
+	return f.newlines;
 }

@@ -85,6 +85,23 @@ add_texts(cJSON *o, const char *key, const char *const *list)
 	}
 }
 
+static void
+add_literals(cJSON *o, const struct scan_literal *l)
+{
+	const char *list[2] = { NULL, NULL };
+	cJSON *a = cJSON_AddArrayToObject(o, "literals");
+
+	for (; l != NULL && l->text != NULL; l++) {
+		cJSON *holder = cJSON_CreateObject();
+
+		list[0] = l->text;
+		add_texts(holder, "x", list);
+		cJSON_AddItemToArray(a, cJSON_DetachItemFromArray(
+		    cJSON_GetObjectItemCaseSensitive(holder, "x"), 0));
+		cJSON_Delete(holder);
+	}
+}
+
 static const char *
 action_of(const struct rule *r)
 {
@@ -109,7 +126,7 @@ rule_json(const struct rule *r)
 	json_add_int(o, "priority", r->def.priority);
 	add_texts(o, "hides", r->def.hides);
 	add_texts(o, "cancels", r->def.cancels);
-	add_texts(o, "literals", r->def.literals);
+	add_literals(o, r->def.literals);
 	add_texts(o, "examples", r->def.examples);
 	add_texts(o, "counterexamples", r->def.counterexamples);
 	json_add_text(o, "file", r->def.file);
@@ -132,6 +149,15 @@ put_rows(const char *name, const char *const *list)
 }
 
 static void
+put_literals(const struct scan_literal *l)
+{
+	const char *name = "literals";
+
+	for (; l != NULL && l->text != NULL; l++, name = "")
+		printf("%-10s%s\n", name, l->text);
+}
+
+static void
 show(const struct rule *r)
 {
 	printf("%s  (%s:%d)\n", r->def.id, r->def.file, r->def.line);
@@ -147,7 +173,7 @@ show(const struct rule *r)
 	    r->reason ? r->reason->advice : NULL);
 	put_rows("hides", r->def.hides);
 	put_rows("cancels", r->def.cancels);
-	put_rows("literals", r->def.literals);
+	put_literals(r->def.literals);
 	put_rows("examples", r->def.examples);
 }
 

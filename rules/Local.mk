@@ -14,6 +14,9 @@ RULES_YAML = \
 	%D%/storage.yaml \
 	%D%/torchelastic.yaml
 
-EXTRA_DIST += %D%/README.md
+# What healthy logs look like; the scanner is planned with it.
+RULES_SAMPLE = %D%/healthy.txt
+
+EXTRA_DIST += %D%/README.md $(RULES_SAMPLE)
 rulesdir = $(pkgdatadir)/rules
 dist_rules_DATA = $(RULES_YAML)
