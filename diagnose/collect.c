@@ -105,7 +105,8 @@ close_line(struct collector *c)
 
 	if (len > MATCH_LINE_MAX)
 		len = MATCH_LINE_MAX;
-	if (c->templates != NULL && templates_find(c, data, len, &got)) {
+	if (c->templates != NULL && c->only == EVENTS_ALL &&
+	    templates_find(c, data, len, &got)) {
 		repeat_line(c, len, &got);
 		c->hit_count = 0;
 		return;
@@ -115,7 +116,7 @@ close_line(struct collector *c)
 		e.text += c->piece.start;
 		keep_event(c, &e);
 	}
-	if (c->templates != NULL)
+	if (c->templates != NULL && c->only == EVENTS_ALL)
 		templates_add(c, len, &got);
 	c->hit_count = 0;
 }
@@ -232,50 +233,78 @@ settle(struct collector *c, size_t from)
 		    by_position);
 }
 
-static int
-prepare(struct events *ev, const struct rule_set *set, struct err *err)
+static void
+collector_free(struct collector *c)
 {
-	memset(&ev->styles, 0, sizeof(ev->styles));
-	if (ev->matched == NULL)
-		ev->matched = calloc(set->count + 1, sizeof(*ev->matched));
-	return ev->matched == NULL ? err_memory(err) : 0;
-}
-
-/* Windows come from `ahead` of all streams, or from one of this stream alone. */
-static int
-collect(struct collector *c, struct ahead *all, const struct feed *feed,
-    struct err *err)
-{
-	const struct scanner *s = c->set->scanner, *tail;
-	struct ahead *own = NULL;
-	size_t i, from = c->events->count;
-	int rc = -1;
-
-	c->states = calloc(c->set->count + 1, sizeof(*c->states));
-	c->scratch = calloc(1, MATCH_LINE_MAX + MAP_TAIL);
-	tail = rule_set_scanner(c->set, SCANNER_TAIL);
-	if (c->only == EVENTS_ALL)
-		c->templates = templates_new();
-	else
-		s = tail = rule_set_scanner(c->set, SCANNER_ALL);
-	if (tail == NULL || c->states == NULL || c->scratch == NULL) {
-		err_memory(err);
-		goto out;
-	}
-	for (i = 0; i < c->set->count; i++)
-		c->states[i].last_start = SIZE_MAX;
-	if (all == NULL && ahead_new(s, tail, feed, c->stream_index,
-	    c->stream_index + 1, 0, &own, err) == -1)
-		goto out;
-	if (read_windows(c, own ? own : all, feed, err) == -1)
-		goto out;
-	settle(c, from);
-	rc = 0;
-out:
-	ahead_free(own);
+	if (c == NULL)
+		return;
 	templates_free(c->templates);
 	free(c->states);
 	free(c->scratch);
+	free(c);
+}
+
+/* The collector of the events, made when the first stream needs it. */
+static struct collector *
+prepare(struct events *ev, struct rule_set *set, const struct feed *feed,
+    uint32_t stream, uint32_t only, struct err *err)
+{
+	struct collector *c = ev->collector;
+	size_t i;
+
+	if (c == NULL) {
+		c = ev->collector = calloc(1, sizeof(*c));
+		if (c == NULL)
+			goto fail;
+		ev->matched = calloc(set->count + 1, sizeof(*ev->matched));
+		c->states = calloc(set->count + 1, sizeof(*c->states));
+		c->scratch = calloc(1, MATCH_LINE_MAX + MAP_TAIL);
+		if (ev->matched == NULL || c->states == NULL ||
+		    c->scratch == NULL)
+			goto fail;
+		c->templates = templates_new();
+	}
+	memset(&ev->styles, 0, sizeof(ev->styles));
+	for (i = 0; i < set->count; i++)
+		c->states[i] = (struct rule_state){ .last_start = SIZE_MAX };
+	c->events = ev;
+	c->set = set;
+	c->stream = &feed->streams[stream];
+	c->stream_index = stream;
+	c->only = only;
+	c->open = c->skip = c->failed = false;
+	c->hit_count = 0;
+	c->prefixes = 0;
+	return c;
+fail:
+	collector_free(c);
+	ev->collector = NULL;
+	err_memory(err);
+	return NULL;
+}
+
+/* Windows come from the events' `ahead`, or from one of this stream alone. */
+static int
+collect(struct collector *c, const struct feed *feed, struct err *err)
+{
+	const struct scanner *all = c->only == EVENTS_ALL ? NULL :
+	    rule_set_scanner(c->set, SCANNER_ALL);
+	const struct scanner *tail = all != NULL ? all :
+	    rule_set_scanner(c->set, SCANNER_TAIL);
+	struct ahead *own = NULL, *ahead = all ? NULL : c->events->ahead;
+	size_t from = c->events->count;
+	int rc = -1;
+
+	if (tail == NULL)
+		return err_memory(err);
+	if (ahead == NULL && ahead_new(all ? all : c->set->scanner, tail, feed,
+	    c->stream_index, c->stream_index + 1, 0, &own, err) == -1)
+		return -1;
+	if (read_windows(c, own ? own : ahead, feed, err) == 0) {
+		settle(c, from);
+		rc = 0;
+	}
+	ahead_free(own);
 	return rc;
 }
 
@@ -283,12 +312,16 @@ int
 events_collect_rule(struct events *ev, struct rule_set *set,
     const struct feed *feed, uint32_t stream, uint32_t rule, struct err *err)
 {
-	struct collector c = { .events = ev, .set = set, .stream_index = stream,
-	    .stream = &feed->streams[stream], .only = rule };
+	struct collector *c = prepare(ev, set, feed, stream, rule, err);
 
-	if (prepare(ev, set, err) == -1)
-		return -1;
-	return collect(&c, NULL, feed, err);
+	return c == NULL ? -1 : collect(c, feed, err);
+}
+
+int
+events_collect(struct events *ev, struct rule_set *set,
+    const struct feed *feed, uint32_t stream, struct err *err)
+{
+	return events_collect_rule(ev, set, feed, stream, EVENTS_ALL, err);
 }
 
 int
@@ -303,22 +336,11 @@ events_begin(struct events *ev, struct rule_set *set, const struct feed *feed,
 	    &ev->ahead, err);
 }
 
-int
-events_collect(struct events *ev, struct rule_set *set,
-    const struct feed *feed, uint32_t stream, struct err *err)
-{
-	struct collector c = { .events = ev, .set = set, .stream_index = stream,
-	    .stream = &feed->streams[stream], .only = EVENTS_ALL };
-
-	if (prepare(ev, set, err) == -1)
-		return -1;
-	return collect(&c, ev->ahead, feed, err);
-}
-
 void
 events_fini(struct events *ev)
 {
 	ahead_free(ev->ahead);
+	collector_free(ev->collector);
 	free(ev->list);
 	free(ev->matched);
 	memset(ev, 0, sizeof(*ev));

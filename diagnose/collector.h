@@ -50,7 +50,8 @@ struct collector {
 	bool		 failed;	/* no memory */
 	struct line_memory *memory;	/* for a single line, or NULL */
 	uint32_t	 only;		/* this rule alone, or EVENTS_... */
-	struct templates *templates;	/* NULL none */
+	struct templates *templates;	/* NULL without memory */
+	uint64_t	 prefixes;	/* names the learnt prefixes; 0 none */
 };
 
 /* A literal stands in the current line. */

@@ -318,7 +318,8 @@ collector_best(struct collector *c, const char *data, size_t len,
 	collector_parse(c, data, len, &line, &whole, &whole_len);
 	if (line.ours)
 		return NULL;
-	line_styles_learn(&c->events->styles, &line);
+	if (line_styles_learn(&c->events->styles, &line))
+		c->prefixes = ++c->events->prefixes_learnt;
 	line_styles_apply(&c->events->styles, &line);
 	best = try_hits(c, 0, &line, whole, whole_len, NULL, &best_len);
 	if (best != NULL && c->only == EVENTS_ALL) {

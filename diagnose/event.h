@@ -41,8 +41,10 @@ struct events {
 	size_t		 count, cap;
 	uint32_t	*matched;	/* lines won, per rule */
 	struct line_styles styles;	/* of the stream read last */
+	uint64_t	 prefixes_learnt;	/* in all streams */
 	bool		 gave_up;	/* a match limit was hit */
 	struct ahead	*ahead;		/* set by events_begin() */
+	struct collector *collector;	/* kept from stream to stream */
 };
 
 /* Starts to scan all streams, in `threads` threads ahead of events_collect(),

@@ -9,7 +9,7 @@
 
 #define BACK_MAX	65536	/* a longer line is cut there */
 
-void
+bool
 line_styles_learn(struct line_styles *st, const struct line *l)
 {
 	static const char mark[] = "Traceback (most recent call last)";
@@ -19,19 +19,20 @@ line_styles_learn(struct line_styles *st, const struct line *l)
 	size_t len = at ? (size_t)(at - l->text) : 0, i;
 
 	if (len < 2 || len > LINE_STYLE_LEN || st->count == LINE_STYLES_MAX)
-		return;
+		return false;
 	/* A word before it is text ("Original Traceback"), and so is a quote. */
 	for (i = len; i > 0 && l->text[i - 1] == ' '; i--)
 		;
 	if (i == 0 || strchr(":|]>-)", l->text[i - 1]) == NULL ||
 	    l->text[i - 1] == '\0' || memchr(l->text, '"', len) != NULL)
-		return;
+		return false;
 	for (i = 0; i < st->count; i++)
 		if (st->list[i].len == len &&
 		    memcmp(st->list[i].text, l->text, len) == 0)
-			return;
+			return false;
 	st->list[st->count].len = len;
 	memcpy(st->list[st->count++].text, l->text, len);
+	return true;
 }
 
 /* Bytes of text that have the shape of a style; 0 when it has another one. */

@@ -46,7 +46,8 @@ struct line_styles {
 	} list[LINE_STYLES_MAX];
 };
 
-void	line_styles_learn(struct line_styles *, const struct line *);
+/* True when the line taught something new. */
+bool	line_styles_learn(struct line_styles *, const struct line *);
 void	line_styles_apply(const struct line_styles *, struct line *);
 
 /* Copies a line without ANSI escape sequences; out holds at least len bytes.

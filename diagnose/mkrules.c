@@ -141,8 +141,10 @@ is_mark(const struct rule_def *d)
 }
 
 static void
-put_rule(size_t i, const struct rule_def *d)
+put_rule(const struct rule_set *set, size_t i)
 {
+	const struct rule *r = &set->rules[i];
+	const struct rule_def *d = &r->def;
 	char file[256];
 
 	snprintf(file, sizeof(file), "%s%s", is_mark(d) ? "" : "rules/",
@@ -157,9 +159,10 @@ put_rule(size_t i, const struct rule_def *d)
 	put_member("file", file);
 	printf(" .line = %d, .column = %d, .role = %d, .source = %d, "
 	    ".action = %d, .priority = %d, .within = %d, .confidence = %g,"
-	    " .blind = %d, .tail = %d,", d->line, d->column, (int)d->role, (int)d->source,
+	    " .blind = %d, .tail = %d, .prepared = 1, .reason_row = %d,",
+	    d->line, d->column, (int)d->role, (int)d->source,
 	    d->action, d->priority, d->within, d->confidence, d->blind,
-	    d->tail);
+	    d->tail, r->reason ? (int)(r->reason - set->reasons) : 0);
 	put_list_member(i, "hides", "h", d->hides);
 	put_list_member(i, "cancels", "k", d->cancels);
 	put_list_member(i, "examples", "e", d->examples);
@@ -185,7 +188,7 @@ put_rules(const struct rule_set *set)
 	}
 	printf("\nconst struct rule_def rule_builtin[] = {\n");
 	for (i = 0; i < set->count; i++)
-		put_rule(i, &set->rules[i].def);
+		put_rule(set, i);
 	printf("{ .id = NULL },\n};\nconst size_t rule_builtin_count = %zu;\n\n",
 	    set->count);
 }

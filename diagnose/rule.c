@@ -310,6 +310,16 @@ fail:
 	return -1;
 }
 
+/* What mkrules resolved stands, unless a site store moved it. */
+static bool
+is_resolved(const struct rule_set *set, const struct rule *r)
+{
+	return r->def.prepared && r->def.after == NULL &&
+	    r->def.reason != NULL &&
+	    (size_t)r->def.reason_row < set->reason_count &&
+	    strcmp(set->reasons[r->def.reason_row].name, r->def.reason) == 0;
+}
+
 static int
 resolve(struct rule_set *set, struct rule *r, rule_problem_fn problem,
     void *arg, struct err *err)
@@ -319,6 +329,10 @@ resolve(struct rule_set *set, struct rule *r, rule_problem_fn problem,
 	size_t i;
 
 	r->reason = NULL;
+	if (is_resolved(set, r)) {
+		r->reason = &set->reasons[r->def.reason_row];
+		return 0;
+	}
 	if (r->def.reason != NULL) {
 		r->reason = rule_set_reason(set, r->def.reason);
 		if (r->reason == NULL)

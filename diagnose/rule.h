@@ -80,6 +80,8 @@ struct rule_def {
 	/* One of them is in every match; ends in one without text. */
 	const struct scan_literal *literals;
 	bool		 blind;		/* treats all digits alike */
+	bool		 prepared;	/* its names were resolved at build time */
+	int		 reason_row;	/* ... its reason's place in the table */
 	bool		 tail;		/* about step lines: see rule_group() */
 };
 

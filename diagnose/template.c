@@ -12,14 +12,14 @@
 
 #include "diagnose/collector.h"
 
-#define ENTRIES		1024
+#define ENTRIES		256
 #define TEXT_MAX	480
 
 struct template {
 	uint64_t	 hash;
 	uint16_t	 len;		/* 0 empty */
 	bool		 folded;
-	size_t		 styles;	/* known when it was made */
+	uint64_t	 prefixes;	/* learnt when it was made */
 	struct outcome	 outcome;
 	char		 text[TEXT_MAX];
 };
@@ -154,7 +154,7 @@ templates_find(struct collector *c, const char *data, size_t len,
 	}
 	p = &t->list[t->hash % ENTRIES];
 	if (p->len != len || p->hash != t->hash || p->folded != t->folded ||
-	    p->styles != c->events->styles.count ||
+	    p->prefixes != c->prefixes ||
 	    memcmp(p->text, t->text, len) != 0)
 		return false;
 	if (p->outcome.rule != NULL && t->folded &&
@@ -179,7 +179,7 @@ templates_add(struct collector *c, size_t len, const struct outcome *outcome)
 	p->hash = t->hash;
 	p->len = (uint16_t)len;
 	p->folded = t->folded;
-	p->styles = c->events->styles.count;
+	p->prefixes = c->prefixes;
 	p->outcome = *outcome;
 	memcpy(p->text, t->text, len);
 }
