@@ -13,9 +13,13 @@
 static const char *
 skip_escape(const char *p)
 {
-	/* \1 refers to a group, \x and \o name a character, \g and \k refer. */
+	/* \x30 to \x39 are digits; other forms of \x are not looked at. */
+	if (*p == 'x')
+		return isxdigit((unsigned char)p[1]) && p[1] != '3' &&
+		    isxdigit((unsigned char)p[2]) ? p + 3 : NULL;
+	/* \1, \g and \k refer to a group, \o and \c name a character. */
 	if (*p == '\0' || isdigit((unsigned char)*p) ||
-	    strchr("xogkcpPQEX", *p) != NULL)
+	    strchr("ogkcpPQEX", *p) != NULL)
 		return NULL;
 	return p + 1;
 }
@@ -29,8 +33,7 @@ member(const char **p)
 	if (c != '\\')
 		return c;
 	c = (unsigned char)**p;
-	if (c != '\0')
-		(*p)++;
+	*p = skip_escape(*p);
 	return isalnum(c) ? -1 : c;
 }
 
