@@ -38,6 +38,8 @@ libdiagnose_la_SOURCES = \
 	%D%/live.c %D%/live.h \
 	%D%/prefix.c %D%/prefix.h \
 	%D%/prefix_log.c \
+	%D%/prefix_rank.c \
+	%D%/prefix_time.c \
 	%D%/progress.c %D%/progress.h \
 	%D%/rule_load.c %D%/rule_load.h \
 	%D%/template.c \

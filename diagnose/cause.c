@@ -96,6 +96,7 @@ add_cause(struct case_file *c, struct err *err)
 	p = &c->causes[c->count++];
 	memset(p, 0, sizeof(*p));
 	p->order = INT_MAX;
+	p->time_ns = LINE_NO_TIME;
 	return p;
 }
 
@@ -236,6 +237,8 @@ add_event(struct case_file *c, const struct event *e,
 	if ((p = add_cause(c, err)) == NULL)
 		return -1;
 	p->event = *e;
+	if (e->when.clock == CLOCK_DATE)
+		p->time_ns = e->when.ns;
 	p->reason = reason;
 	p->block = block;
 	p->rank_class = class_of(reason, e->rule->def.role);
@@ -304,7 +307,7 @@ add_unknown_exception(struct case_file *c, const struct event *mark,
 	e.text = (size_t)(line.text - s->data);
 	e.rank = line.rank;
 	e.level = line.level;
-	e.time_ns = line.time_ns;
+	e.when = line.when;
 	return add_event(c, &e, r, err);
 }
 
@@ -506,7 +509,8 @@ add_exit(struct case_file *c, struct err *err)
 	p->order = 0;
 	p->event = (struct event){ .rule = &rule_exception, .stream = r->stream,
 	    .start = r->start, .len = (uint32_t)r->len, .text = r->start,
-	    .rank = r->rank, .step = -1, .time_ns = r->time_ns };
+	    .rank = r->rank, .local_rank = -1, .pid = -1, .step = -1 };
+	p->time_ns = r->time_ns;
 	set_node(&p->event, c->feed->streams[r->stream].node);
 	return 0;
 }

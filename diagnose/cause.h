@@ -17,6 +17,7 @@ struct cause {
 	struct event	 event;		/* event.rule may be a rule of the engine */
 	const struct reason *reason;
 	struct block	 block;
+	int64_t		 time_ns;	/* LINE_NO_TIME unknown */
 	int		 rank_class;	/* place on the ladder, small is strong */
 	int		 order;		/* of the rank's end; INT_MAX unknown */
 	bool		 late;		/* after the job began to be ended */

@@ -25,9 +25,9 @@ compare_time(const struct cause *a, const struct cause *b)
 {
 	int64_t d;
 
-	if (a->event.time_ns == LINE_NO_TIME || b->event.time_ns == LINE_NO_TIME)
+	if (a->time_ns == LINE_NO_TIME || b->time_ns == LINE_NO_TIME)
 		return 0;
-	d = a->event.time_ns - b->event.time_ns;
+	d = a->time_ns - b->time_ns;
 	return d < -SKEW_NS ? -1 : d > SKEW_NS;
 }
 

@@ -166,8 +166,10 @@ collector_fill(struct event *e, struct rule *r, const struct line *line,
 	e->text = text;
 	e->key = line->key;
 	e->level = line->level;
-	e->time_ns = line->time_ns;
+	e->when = line->when;
 	e->rank = (int)group_number(m, "rank", line->rank);
+	e->local_rank = (int)group_number(m, "local", line->local_rank);
+	e->pid = (int)group_number(m, "pid", line->pid);
 	e->step = group_number(m, "step", -1);
 	if ((p = match_group(m, "node", &len)) != NULL)
 		copy_text(e->node, sizeof(e->node), p, len);
@@ -175,6 +177,10 @@ collector_fill(struct event *e, struct rule *r, const struct line *line,
 		copy_text(e->node, sizeof(e->node), line->node, line->node_len);
 	if ((p = match_group(m, "gpu", &len)) != NULL)
 		copy_text(e->gpu, sizeof(e->gpu), p, len);
+	if ((p = match_group(m, "nic", &len)) != NULL)
+		copy_text(e->nic, sizeof(e->nic), p, len);
+	if ((p = match_group(m, "path", &len)) != NULL)
+		copy_text(e->path, sizeof(e->path), p, len);
 }
 
 void

@@ -16,6 +16,8 @@
 
 #define EVENT_NODE_MAX	72
 #define EVENT_GPU_MAX	40
+#define EVENT_NIC_MAX	24
+#define EVENT_PATH_MAX	160
 
 /* One line that one rule won. */
 struct event {
@@ -25,13 +27,17 @@ struct event {
 	size_t		 start;		/* of the piece in its stream */
 	size_t		 text;		/* of the text behind the prefixes */
 	int		 rank;		/* -1 unknown */
+	int		 local_rank;	/* -1 unknown */
+	int		 pid;		/* -1 unknown */
 	int64_t		 step;		/* -1 unknown */
-	int64_t		 time_ns;	/* LINE_NO_TIME unknown */
+	struct line_time when;
 	uint64_t	 key;		/* of the writer */
 	enum line_level	 level;
 	bool		 bare;		/* while collecting: not read yet */
 	char		 node[EVENT_NODE_MAX];
 	char		 gpu[EVENT_GPU_MAX];
+	char		 nic[EVENT_NIC_MAX];
+	char		 path[EVENT_PATH_MAX];
 };
 
 struct ahead;

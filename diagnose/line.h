@@ -17,6 +17,21 @@
 
 enum line_level { LEVEL_NONE, LEVEL_INFO, LEVEL_WARN, LEVEL_ERROR };
 
+/* What a printed time says. */
+enum line_clock {
+	CLOCK_NONE,
+	CLOCK_BOOT,		/* since the kernel started */
+	CLOCK_NO_DATE,		/* since midnight */
+	CLOCK_NO_YEAR,		/* since the beginning of a leap year */
+	CLOCK_DATE		/* since 1970 */
+};
+
+struct line_time {
+	int64_t		 ns;
+	enum line_clock	 clock;
+	bool		 zoned;		/* in UTC; else as printed, read as UTC */
+};
+
 struct line {
 	const char	*text;		/* behind the prefixes, in the given bytes */
 	size_t		 len;
@@ -24,7 +39,9 @@ struct line {
 	int		 local_rank;	/* -1 unknown */
 	const char	*node;		/* NULL unknown */
 	size_t		 node_len;
-	int64_t		 time_ns;	/* wall clock as printed, read as UTC */
+	int		 device;	/* index of the GPU, -1 unknown */
+	int		 pid;		/* -1 unknown */
+	struct line_time when;
 	enum line_level	 level;
 	uint64_t	 key;		/* same key, same writer; 0 unknown */
 	bool		 ours;		/* a line of Holdfast's own output */
@@ -54,8 +71,8 @@ void	line_styles_apply(const struct line_styles *, struct line *);
  * Returns the new length. */
 size_t	line_strip_ansi(const char *data, size_t len, char *out);
 
-/* "2026-01-31T03:12:41.123Z" and its usual forms; 0 and no change when there
- * is none, otherwise its length. */
+/* A time with its whole date; 0 and no change when there is none, otherwise its
+ * length. */
 size_t	line_parse_time(const char *data, size_t len, int64_t *time_ns);
 
 /* A piece of a stream: text between line ends, or after a carriage return

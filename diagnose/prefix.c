@@ -3,9 +3,9 @@
  * prefix.c - recognises the prefixes of log lines.
  *
  * Each reader looks at the front of what is left and says how many bytes of
- * prefix stand there (0: none).  Formats: srun --label, torchrun --tee and
- * [rankN]:, mpirun --tag-output, Ray, pdsh, Determined, Lightning, glog, Python
- * logging, syslog and journalctl, docker and kubectl --timestamps, dmesg, tqdm.
+ * prefix stand there (0: none); prefix_rank.c, prefix_log.c and prefix_time.c have
+ * most of them.  They are tried until none finds anything, so prefixes may stand in
+ * any order.
  */
 #include <ctype.h>
 #include <string.h>
@@ -13,8 +13,6 @@
 #include "diagnose/prefix.h"
 
 #define ROUNDS_MAX	14
-
-typedef size_t	(*prefix_fn)(struct cursor *);
 
 /* FNV-1a; who printed a line is told by the prefixes that name someone. */
 void
@@ -43,215 +41,38 @@ prefix_set_rank(struct cursor *c, int rank)
 	prefix_mix_key(c, tag, 4);
 }
 
-/* "[rank3]: ", "[rank: 3] ", "[Rank 3] ", "[default0]:", "[1,26]<stdout>:" */
-static size_t
-prefix_bracket_rank(struct cursor *c)
+void
+prefix_set_node(struct cursor *c, const char *name, size_t n)
 {
-	static const char *const names[] = {
-		"[rank", "[Rank", "[RANK", "[default", "[trainer", "[worker", "["
-	};
-	size_t i, n = 0, k;
-	bool local;
-	int v, job;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (has(c, names[i]))
-			break;
-	if (i == sizeof(names) / sizeof(names[0]))
-		return 0;
-	n = strlen(names[i]);
-	local = names[i][1] == 'd' || names[i][1] == 't' || names[i][1] == 'w';
-	if (names[i][1] == '\0') {
-		/* mpirun --tag-output */
-		k = digits(c->p + n, c->end, &job);
-		if (k == 0 || n + k >= left(c) || c->p[n + k] != ',')
-			return 0;
-		n += k + 1;
-	} else {
-		while (n < left(c) && strchr(":= ", c->p[n]) != NULL)
-			n++;
-	}
-	k = digits(c->p + n, c->end, &v);
-	n += k;
-	if (k == 0 || k > 6 || n >= left(c) || c->p[n] != ']')
-		return 0;
-	n++;
-	if (local) {
-		c->out->local_rank = v;
-		prefix_mix_key(c, c->p, n);
-	} else {
-		prefix_set_rank(c, v);
-	}
-	for (i = 0; i < 2; i++) {
-		const char *tag = i ? "<stderr>" : "<stdout>";
-
-		if (left(c) - n >= 8 && memcmp(c->p + n, tag, 8) == 0)
-			n += 8;
-	}
-	if (n < left(c) && c->p[n] == ':')
-		n++;
-	n = one_space(c, n);
-	if (left(c) - n >= 3 && memcmp(c->p + n, "|| ", 3) == 0)
-		n += 3;
-	return n;
-}
-
-/* c10d: "[PG ID 0 PG GUID 0(default_pg) Rank 12] ", "[PG 1 Rank 3] " */
-static size_t
-prefix_process_group(struct cursor *c)
-{
-	const char *close, *p;
-	int v;
-
-	if (!has(c, "[PG "))
-		return 0;
-	close = memchr(c->p, ']', left(c) < 160 ? left(c) : 160);
-	if (close == NULL)
-		return 0;
-	p = memmem(c->p, (size_t)(close - c->p), "Rank ", 5);
-	if (p != NULL && digits(p + 5, close, &v) > 0)
-		prefix_set_rank(c, v);
-	return one_space(c, (size_t)(close + 1 - c->p));
-}
-
-/* Ray: "(Name pid=123, ip=10.0.0.1) " */
-static size_t
-prefix_ray(struct cursor *c)
-{
-	const char *close, *p;
-	size_t n;
-
-	if (left(c) < 10 || *c->p != '(')
-		return 0;
-	close = memchr(c->p, ')', left(c) < 120 ? left(c) : 120);
-	if (close == NULL ||
-	    memmem(c->p, (size_t)(close - c->p), "pid=", 4) == NULL)
-		return 0;
-	prefix_mix_key(c, c->p, (size_t)(close - c->p));
-	p = memmem(c->p, (size_t)(close - c->p), "ip=", 3);
-	if (p != NULL && p > c->p && p[-1] == ' ') {
-		c->out->node = p + 3;
-		c->out->node_len = (size_t)(close - p - 3);
-	}
-	n = one_space(c, (size_t)(close + 1 - c->p));
-	return n;
-}
-
-/* srun --label: "12: ", " 3: "; only at the front of a line. */
-static size_t
-prefix_srun(struct cursor *c)
-{
-	size_t n = 0, k;
-	int v;
-
-	if (c->p != c->begin)
-		return 0;
-	while (n < left(c) && n < 6 && c->p[n] == ' ')
-		n++;
-	k = digits(c->p + n, c->end, &v);
-	n += k;
-	if (k == 0 || k > 6 || n >= left(c) || c->p[n] != ':')
-		return 0;
-	n++;
-	if (n < left(c) && c->p[n] != ' ')
-		return 0;
-	prefix_set_rank(c, v);
-	return one_space(c, n);
-}
-
-/* pdsh, clush: "node7: "; a word that ends in a digit and is no counter. */
-static size_t
-prefix_pdsh(struct cursor *c)
-{
-	static const char *const counters[] = {
-		"step", "epoch", "iter", "rank", "layer", "batch", "gpu", "cuda",
-		"slurmstepd", "worker", "process", "nvidia-nvswitch", "error",
-		"trial", "stage", "fold", "shard", "block", "head", "top", "acc"
-	};
-	size_t n = 0, i;
-
-	if (c->p != c->begin || !isalpha((unsigned char)*c->p))
-		return 0;
-	while (n < left(c) && n < 64 && (isalnum((unsigned char)c->p[n]) ||
-	    c->p[n] == '-' || c->p[n] == '.' || c->p[n] == '_'))
-		n++;
-	if (n < 2 || n + 1 >= left(c) || c->p[n] != ':' || c->p[n + 1] != ' ' ||
-	    !isdigit((unsigned char)c->p[n - 1]))
-		return 0;
-	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
-		if (n >= strlen(counters[i]) &&
-		    strncasecmp(c->p, counters[i], strlen(counters[i])) == 0)
-			return 0;
-	c->out->node = c->p;
+	c->out->node = name;
 	c->out->node_len = n;
-	prefix_mix_key(c, c->p, n);
-	return n + 2;
+	prefix_mix_key(c, name, n);
 }
 
-/* "[81223] " of mpiexec and others: names a writer, not always a rank. */
-static size_t
-prefix_number(struct cursor *c)
+void
+prefix_set_time(struct cursor *c, const struct line_time *when)
 {
-	size_t k;
-	int v;
-
-	if (left(c) < 4 || *c->p != '[')
-		return 0;
-	k = digits(c->p + 1, c->end, &v);
-	if (k == 0 || k > 7 || k + 2 >= left(c) || c->p[k + 1] != ']' ||
-	    (c->p[k + 2] != ' ' && c->p[k + 2] != ':'))
-		return 0;
-	prefix_mix_key(c, c->p, k + 2);
-	if (c->p[k + 2] == ':' && k + 3 < left(c) && c->p[k + 3] != ' ')
-		return k + 3;
-	return c->p[k + 2] == ':' ? one_space(c, k + 3) : k + 3;
+	if (when->clock > c->out->when.clock)
+		c->out->when = *when;
 }
 
-/* "name.node03.log [stderr] ", "stdout F " of the Kubernetes runtime */
-static size_t
-prefix_channel(struct cursor *c)
+size_t
+prefix_word(const struct cursor *c, size_t at, const char *more)
 {
-	static const char *const marks[] = {
-		"[stderr] ", "[stdout] ", "stdout F ", "stderr F "
-	};
-	size_t i, n = 0;
+	size_t n = at;
 
-	while (n < left(c) && n < 80 && c->p == c->begin &&
-	    (isalnum((unsigned char)c->p[n]) || strchr("._-", c->p[n])) &&
-	    c->p[n] != '\0')
+	while (n < left(c) && (isalnum((unsigned char)c->p[n]) ||
+	    (c->p[n] != '\0' && strchr(more, c->p[n]) != NULL)))
 		n++;
-	if (n > 0 && n < left(c) && c->p[n] == ' ')
-		n++;
-	else
-		n = 0;
-	for (i = 0; i < 4; i++) {
-		size_t k = strlen(marks[i]);
-
-		if (left(c) >= n + k && memcmp(c->p + n, marks[i], k) == 0)
-			return n + k;
-		if (left(c) >= k && memcmp(c->p, marks[i], k) == 0)
-			return k;
-	}
-	return 0;
+	return n - at;
 }
 
-/* Determined, CI runners: "fa88a9df [rank=1] || ", "[task 2025-..] [train] " */
-static size_t
-prefix_task(struct cursor *c)
+const char *
+prefix_behind(const struct cursor *c, size_t n, const char *key)
 {
-	size_t n = 0;
+	const char *at = memmem(c->p, n, key, strlen(key));
 
-	if (has(c, "[task "))
-		return 6;
-	if (has(c, "] [train] "))
-		return 10;
-	while (n < left(c) && n < 12 && isxdigit((unsigned char)c->p[n]))
-		n++;
-	if (n == 8 && left(c) > n + 7 && (memcmp(c->p + n, " [rank=", 7) == 0))
-		return n + 1;
-	if (n == 8 && left(c) > n + 4 && memcmp(c->p + n, " || ", 4) == 0)
-		return n + 4;
-	return 0;
+	return at ? at + strlen(key) : NULL;
 }
 
 /* A progress bar in front of other text: " 45%|####   | 7/16 [00:01<00:02, 1s/it]" */
@@ -282,12 +103,18 @@ prefix_bar(struct cursor *c)
 	return close + 1 < c->end ? (size_t)(close + 1 - c->p) : 0;
 }
 
-/* ECMA-48 colours at the front of a line. */
+/* ECMA-48 colours at the front of a line, also when the escape got lost. */
 static size_t
 prefix_ansi(struct cursor *c)
 {
 	size_t n = 2;
 
+	if (left(c) > 3 && c->p[0] == '[' && at_digit(c->p + 1, c->end)) {
+		while (n < left(c) && n < 12 && (at_digit(c->p + n, c->end) ||
+		    c->p[n] == ';'))
+			n++;
+		return n < left(c) && c->p[n] == 'm' ? n + 1 : 0;
+	}
 	if (left(c) < 3 || c->p[0] != '\033' || c->p[1] != '[')
 		return 0;
 	while (n < left(c) && (isdigit((unsigned char)c->p[n]) || c->p[n] == ';'))
@@ -295,79 +122,134 @@ prefix_ansi(struct cursor *c)
 	return n < left(c) && c->p[n] >= 0x40 && c->p[n] <= 0x7e ? n + 1 : 0;
 }
 
-/* docker compose: "trainer-1  | "; kubectl --prefix: "[pod/train-0/main] " */
-static size_t
-prefix_container(struct cursor *c)
-{
-	const char *close;
-	size_t n = 0;
-
-	if (has(c, "[pod/")) {
-		close = memchr(c->p, ']', left(c) < 160 ? left(c) : 160);
-		if (close == NULL)
-			return 0;
-		prefix_mix_key(c, c->p, (size_t)(close - c->p));
-		return one_space(c, (size_t)(close + 1 - c->p));
-	}
-	while (n < left(c) && n < 64 && (isalnum((unsigned char)c->p[n]) ||
-	    c->p[n] == '-' || c->p[n] == '_' || c->p[n] == '.'))
-		n++;
-	if (c->p != c->begin || n < 3 || !isdigit((unsigned char)c->p[n - 1]) ||
-	    (c->p[n - 2] != '-' && c->p[n - 2] != '_'))
-		return 0;
-	close = c->p + n;
-	while (n < left(c) && c->p[n] == ' ')
-		n++;
-	if (n + 1 >= left(c) || close == c->p + n || c->p[n] != '|')
-		return 0;
-	prefix_mix_key(c, c->p, (size_t)(close - c->p));
-	return one_space(c, n + 1);
-}
-
-/* JSON of an error handler: `    "message": "`, `{"message": {"message": "` */
+/* JSON of an error handler and of log drivers: `    "message": "`,
+ * `{"message": {"message": "`, `{"log":"`, `{"MESSAGE":"`; logfmt: `... msg="`. */
 static size_t
 prefix_json(struct cursor *c)
 {
-	static const char key[] = "\"message\": ";
-	size_t n = 0, k = sizeof(key) - 1;
+	static const char *const keys[] = {
+		"\"message\":", "\"log\":", "\"msg\":", "\"MESSAGE\":"
+	};
+	size_t n = 0, i, k;
 
+	if (has(c, "time=\"") || has(c, "level=") || has(c, "ts=")) {
+		const char *at = prefix_behind(c, left(c) < 160 ? left(c) : 160,
+		    " msg=\"");
+
+		return at ? (size_t)(at - c->p) : 0;
+	}
 	while (n < left(c) && (c->p[n] == ' ' || c->p[n] == '{'))
 		n++;
-	while (left(c) - n > k + 1 && memcmp(c->p + n, key, k) == 0) {
-		n += k;
-		if (c->p[n] == '"')
-			return n + 1;
-		if (c->p[n] != '{')
-			return 0;
-		n++;
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		k = strlen(keys[i]);
+		while (has_at(c, n, keys[i])) {
+			n = spaces(c, n + k);
+			if (n >= left(c))
+				return 0;
+			if (c->p[n] == '"')
+				return n + 1;
+			if (c->p[n] != '{')
+				return 0;
+			n++;
+		}
 	}
 	return 0;
 }
 
-static const prefix_fn readers[] = {
-	prefix_ansi, prefix_container, prefix_json, prefix_bar, prefix_srun,
-	prefix_time, prefix_kernel, prefix_bracket_rank,
-	prefix_process_group, prefix_glog, prefix_ray, prefix_level,
-	prefix_logger, prefix_clock, prefix_us_time, prefix_number,
-	prefix_syslog, prefix_pdsh, prefix_channel, prefix_task
+/* Bars that an exception group draws before the lines of its members. */
+static size_t
+prefix_group_bar(struct cursor *c)
+{
+	size_t n = spaces(c, 0), k;
+
+	if (n < 2 || n >= left(c))
+		return 0;
+	if (c->p[n] == '|')
+		return n + 1 < left(c) ? one_space(c, n + 1) : 0;
+	if (c->p[n] != '+')
+		return 0;
+	if (has_at(c, n, "+ Exception Group Traceback"))
+		return n + 2;
+	for (k = n + 1; k < left(c) && (c->p[k] == '-' || c->p[k] == '+'); k++)
+		;
+	return k - n > 8 && k == left(c) ? k : 0;
+}
+
+/* What a prefix can begin with, so that most readers need not be asked. */
+enum {
+	LETTER = 1, DIGIT = 2, SPACE = 4, BRACKET = 8, PAREN = 16, OTHER = 32,
+	ANY = 63
 };
+
+static const struct {
+	size_t	(*read)(struct cursor *);
+	int	first;
+} readers[] = {
+	{ prefix_ansi, BRACKET | OTHER },
+	{ prefix_container, LETTER | DIGIT | BRACKET },
+	{ prefix_json, LETTER | SPACE | OTHER },
+	{ prefix_bar, ANY },
+	{ prefix_srun, DIGIT | SPACE },
+	{ prefix_priority, LETTER | OTHER },
+	{ prefix_time, LETTER | DIGIT | BRACKET | PAREN },
+	{ prefix_host_program, LETTER | DIGIT },
+	{ prefix_kernel, BRACKET },
+	{ prefix_bracket_rank, BRACKET },
+	{ prefix_process_group, BRACKET },
+	{ prefix_glog, LETTER | BRACKET },
+	{ prefix_nemo, BRACKET },
+	{ prefix_ray, PAREN },
+	{ prefix_level, LETTER | SPACE | BRACKET },
+	{ prefix_logger, LETTER | BRACKET },
+	{ prefix_location, LETTER | BRACKET },
+	{ prefix_clock, DIGIT | BRACKET },
+	{ prefix_epoch, DIGIT | BRACKET },
+	{ prefix_rank_word, LETTER },
+	{ prefix_number, BRACKET },
+	{ prefix_host_pid, LETTER | BRACKET },
+	{ prefix_ascend, LETTER | PAREN },
+	{ prefix_pdsh, LETTER },
+	{ prefix_channel, LETTER | DIGIT | BRACKET },
+	{ prefix_task, LETTER | DIGIT | BRACKET | OTHER },
+	{ prefix_group_bar, SPACE }
+};
+
+static int
+first_of(char c)
+{
+	if (isalpha((unsigned char)c))
+		return LETTER;
+	if (isdigit((unsigned char)c))
+		return DIGIT;
+	return c == ' ' || c == '\t' ? SPACE : c == '[' ? BRACKET :
+	    c == '(' ? PAREN : OTHER;
+}
+
+static size_t
+take_prefix(struct cursor *c)
+{
+	int first = first_of(*c->p);
+	size_t i, n;
+
+	for (i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
+		if ((readers[i].first & first) &&
+		    (n = readers[i].read(c)) > 0)
+			return n > left(c) ? left(c) : n;
+	return 0;
+}
 
 void
 line_parse(const char *data, size_t len, struct line *out)
 {
-	struct cursor c = { data, data + len, data, out };
-	size_t i, n, round;
+	struct cursor c = { data, data + len, data, NULL, out };
+	size_t n, round;
 
 	memset(out, 0, sizeof(*out));
-	out->rank = out->local_rank = -1;
-	out->time_ns = LINE_NO_TIME;
+	out->rank = out->local_rank = out->device = out->pid = -1;
 	for (round = 0; round < ROUNDS_MAX && c.p < c.end; round++) {
-		for (n = 0, i = 0; n == 0 &&
-		    i < sizeof(readers) / sizeof(readers[0]); i++)
-			n = readers[i](&c);
-		if (n == 0)
+		if ((n = take_prefix(&c)) == 0)
 			break;
-		c.p += n > left(&c) ? left(&c) : n;
+		c.p += n;
 	}
 	out->text = c.p;
 	out->len = left(&c);

@@ -17,7 +17,8 @@
 struct cursor {
 	const char	*p;
 	const char	*end;
-	const char	*begin;
+	const char	*begin;		/* of the line that a collector took over */
+	const char	*timed;		/* where the last time stamp ended */
 	struct line	*out;
 };
 
@@ -34,11 +35,18 @@ at_digit(const char *p, const char *end)
 }
 
 static inline bool
-has(const struct cursor *c, const char *text)
+has_at(const struct cursor *c, size_t at, const char *text)
 {
 	size_t n = strlen(text);
 
-	return left(c) >= n && memcmp(c->p, text, n) == 0;
+	return at <= left(c) && left(c) - at >= n &&
+	    memcmp(c->p + at, text, n) == 0;
+}
+
+static inline bool
+has(const struct cursor *c, const char *text)
+{
+	return has_at(c, 0, text);
 }
 
 /* Digits at p: their count, the value capped at a billion. */
@@ -64,18 +72,62 @@ one_space(const struct cursor *c, size_t n)
 	    n + 1 : n;
 }
 
+static inline size_t
+spaces(const struct cursor *c, size_t n)
+{
+	while (n < left(c) && (c->p[n] == ' ' || c->p[n] == '\t'))
+		n++;
+	return n;
+}
+
+/* A collector's prefix of n bytes: what stands behind is a whole line again. */
+static inline size_t
+prefix_begin(struct cursor *c, size_t n)
+{
+	if (n > 0)
+		c->begin = c->p + n;
+	return n;
+}
+
+/* Bytes from `at` on that are letters, digits or one of `more`. */
+size_t	prefix_word(const struct cursor *, size_t at, const char *more);
+/* The text behind `key` inside the first n bytes, NULL when it is not there. */
+const char *prefix_behind(const struct cursor *, size_t n, const char *key);
+
 /* Who printed a line is told by the prefixes that name someone. */
 void	prefix_mix_key(struct cursor *, const char *p, size_t n);
 void	prefix_set_rank(struct cursor *, int rank);
+void	prefix_set_node(struct cursor *, const char *name, size_t n);
+/* The most telling time of a line stays. */
+void	prefix_set_time(struct cursor *, const struct line_time *);
 
-/* prefix_log.c: times, levels, loggers, syslog, dmesg. */
+/* prefix_rank.c: launchers and collectors. */
+size_t	prefix_bracket_rank(struct cursor *);
+size_t	prefix_rank_word(struct cursor *);
+size_t	prefix_process_group(struct cursor *);
+size_t	prefix_ray(struct cursor *);
+size_t	prefix_srun(struct cursor *);
+size_t	prefix_pdsh(struct cursor *);
+size_t	prefix_number(struct cursor *);
+size_t	prefix_host_pid(struct cursor *);
+size_t	prefix_channel(struct cursor *);
+size_t	prefix_task(struct cursor *);
+size_t	prefix_container(struct cursor *);
+size_t	prefix_ascend(struct cursor *);
+
+/* prefix_time.c: times, syslog, the journal, dmesg. */
 size_t	prefix_time(struct cursor *);
 size_t	prefix_clock(struct cursor *);
-size_t	prefix_us_time(struct cursor *);
-size_t	prefix_syslog(struct cursor *);
+size_t	prefix_epoch(struct cursor *);
+size_t	prefix_priority(struct cursor *);
+size_t	prefix_host_program(struct cursor *);
 size_t	prefix_kernel(struct cursor *);
+
+/* prefix_log.c: loggers, their levels and source locations. */
 size_t	prefix_glog(struct cursor *);
+size_t	prefix_nemo(struct cursor *);
 size_t	prefix_level(struct cursor *);
 size_t	prefix_logger(struct cursor *);
+size_t	prefix_location(struct cursor *);
 
 #endif

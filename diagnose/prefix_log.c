@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prefix_log.c - prefixes that loggers and the kernel put in front of lines.
+ * prefix_log.c - prefixes that loggers of programs put in front of lines.
+ *
+ * glog and absl, Python's logging in its usual formats, loguru, rich, Hydra,
+ * Hugging Face, NeMo, MMEngine, DeepSpeed, fairseq, Composer, vLLM, log4j, XLA.
  */
 #include <ctype.h>
 #include <string.h>
@@ -8,158 +11,52 @@
 #include "diagnose/prefix.h"
 #include "diagnose/time_text.h"
 
-/* ISO time, bare or in brackets, with what loggers put behind it. */
-size_t
-prefix_time(struct cursor *c)
-{
-	size_t open = left(c) > 0 && (*c->p == '[' || *c->p == '('), n;
-	int64_t t;
-
-	n = line_parse_time(c->p + open, left(c) - open, &t);
-	if (n == 0)
-		return 0;
-	if (c->out->time_ns == LINE_NO_TIME)
-		c->out->time_ns = t;
-	n += open;
-	if (open) {
-		if (n >= left(c) || (c->p[n] != ']' && c->p[n] != ')'))
-			return 0;
-		n++;
-	}
-	if (n < left(c) && c->p[n] == ':')
-		n++;
-	n = one_space(c, n);
-	if (left(c) > n + 2 && (memcmp(c->p + n, "| ", 2) == 0 ||
-	    memcmp(c->p + n, "- ", 2) == 0))
-		n += 2;
-	return n;
-}
-
-/* "12:13:46 " or "[12:13:46] " */
-size_t
-prefix_clock(struct cursor *c)
-{
-	size_t open = left(c) > 0 && *c->p == '[', n;
-	int seconds, ns;
-
-	n = time_of_day(c->p + open, left(c) - open, &seconds, &ns);
-	if (n == 0)
-		return 0;
-	n += open;
-	if (n >= left(c) || c->p[n] != (open ? ']' : ' '))
-		return 0;
-	return one_space(c, n + open);
-}
-
-/* "[03/17/23 20:03:12] ", "03/17/2023 20:03:12 - " */
-size_t
-prefix_us_time(struct cursor *c)
-{
-	size_t open = left(c) > 0 && *c->p == '[', n;
-	const char *p = c->p + open;
-	int v, seconds, ns;
-
-	if (left(c) < 18 + open || p[2] != '/' || p[5] != '/' ||
-	    !time_two_digits(p, 1, 12, &v) || !time_two_digits(p + 3, 1, 31, &v))
-		return 0;
-	n = 6 + digits(p + 6, c->end, &v);
-	if ((n != 8 && n != 10) || n + 9 > left(c) - open || p[n] != ' ')
-		return 0;
-	n++;
-	if ((v = (int)time_of_day(p + n, left(c) - open - n, &seconds, &ns)) == 0)
-		return 0;
-	n += (size_t)v + open;
-	if (open && n < left(c) && c->p[n] == ']')
-		n++;
-	n = one_space(c, n);
-	if (left(c) > n + 2 && memcmp(c->p + n, "- ", 2) == 0)
-		n += 2;
-	return n;
-}
-
-/* syslog: "Nov 30 12:00:00 host proc[123]: " */
-size_t
-prefix_syslog(struct cursor *c)
-{
-	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-	const char *p = c->p, *host, *colon;
-	char name[4] = "";
-	int seconds, ns;
-	size_t n;
-
-	if (left(c) < 17 || p[3] != ' ' || p[6] != ' ')
-		return 0;
-	memcpy(name, p, 3);
-	if (strstr(months, name) == NULL ||
-	    (n = time_of_day(p + 7, left(c) - 7, &seconds, &ns)) == 0)
-		return 0;
-	n = one_space(c, n + 7);
-	host = c->p + n;
-	while (n < left(c) && c->p[n] != ' ')
-		n++;
-	if (n == left(c))
-		return n;
-	c->out->node = host;
-	c->out->node_len = (size_t)(c->p + n - host);
-	prefix_mix_key(c, host, c->out->node_len);
-	n = one_space(c, n);
-	/* The program name has no space in it. */
-	colon = memchr(c->p + n, ':', left(c) - n);
-	if (colon != NULL && colon - (c->p + n) < 48 &&
-	    memchr(c->p + n, ' ', (size_t)(colon - (c->p + n))) == NULL)
-		n = one_space(c, (size_t)(colon + 1 - c->p));
-	return n;
-}
-
-/* dmesg: "[  123.456789] ", "[  +0.000316] ", and -T: "[Sat Jan 31 ..] " */
-size_t
-prefix_kernel(struct cursor *c)
-{
-	const char *close;
-	size_t n = 1, k;
-	int v;
-
-	if (left(c) < 5 || *c->p != '[')
-		return 0;
-	while (n < left(c) && (c->p[n] == ' ' || c->p[n] == '+'))
-		n++;
-	k = digits(c->p + n, c->end, &v);
-	if (k > 0 && n + k < left(c) && c->p[n + k] == '.') {
-		n += k + 1;
-		k = digits(c->p + n, c->end, &v);
-		if (k >= 1 && n + k < left(c) && c->p[n + k] == ']')
-			return one_space(c, n + k + 1);
-		return 0;
-	}
-	close = memchr(c->p, ']', left(c) < 30 ? left(c) : 30);
-	if (close != NULL && close - c->p == 25 && c->p[4] == ' ' &&
-	    c->p[8] == ' ' && c->p[14] == ':' && c->p[17] == ':')
-		return one_space(c, 26);
-	return 0;
-}
-
 /* glog: "[E909 09:55:46.996672294 ProcessGroupNCCL.cpp:1709] ",
- * "E0227 17:39:41.510000 293816 site-packages/x.py:732] ", "[W socket.cpp:401] " */
+ * "E0227 17:39:41.510000 293816 site-packages/x.py:732] ", "[W socket.cpp:401] ",
+ * with the year as "E20260227". */
+static bool
+glog_time(struct cursor *c, size_t *n, size_t count, int v)
+{
+	struct line_time when;
+	int month, day, year = 0;
+	size_t k;
+
+	if (count == 8) {
+		year = v / 10000;
+		v %= 10000;
+	}
+	if (!time_read_month_day(v, &month, &day))
+		return false;
+	k = time_read_clock(c->p + *n, left(c) - *n, &when);
+	if (k == 0)
+		return false;
+	when.ns += time_of_date(year, month, day);
+	when.clock = year ? CLOCK_DATE : CLOCK_NO_YEAR;
+	prefix_set_time(c, &when);
+	*n += k;
+	return true;
+}
+
 size_t
 prefix_glog(struct cursor *c)
 {
 	size_t open = left(c) > 0 && *c->p == '[', n = open;
 	const char *close;
-	int v, seconds, ns;
 	char level;
 	size_t k;
+	int v;
 
 	if (left(c) < open + 8 || strchr("IWEFC", c->p[n]) == NULL)
 		return 0;
 	level = c->p[n++];
 	k = digits(c->p + n, c->end, &v);
-	if (k > 4 || (k == 0 && !open))
+	if ((k > 4 && k != 8) || (k == 0 && !open && c->p != c->timed))
 		return 0;
 	n += k;
 	if (n >= left(c) || c->p[n] != ' ')
 		return 0;
 	n++;
-	if (k > 0 && time_of_day(c->p + n, left(c) - n, &seconds, &ns) == 0)
+	if (k > 0 && !glog_time(c, &n, k, v))
 		return 0;
 	close = memchr(c->p + n, ']', left(c) - n < 240 ? left(c) - n : 240);
 	if (close == NULL || memchr(c->p + n, ':', (size_t)(close - c->p) - n) == NULL)
@@ -168,7 +65,7 @@ prefix_glog(struct cursor *c)
 	    LEVEL_ERROR;
 	n = one_space(c, (size_t)(close + 1 - c->p));
 	/* "[0/0] " of torch._inductor is part of the text; "[c10d] " goes. */
-	if (left(c) - n > 7 && memcmp(c->p + n, "[c10d] ", 7) == 0)
+	if (has_at(c, n, "[c10d] "))
 		n += 7;
 	return n;
 }
@@ -182,8 +79,118 @@ static const struct level_word levels[] = {
 	{ "ERROR", LEVEL_ERROR }, { "CRITICAL", LEVEL_ERROR },
 	{ "FATAL", LEVEL_ERROR }, { "WARNING", LEVEL_WARN },
 	{ "WARN", LEVEL_WARN }, { "INFO", LEVEL_INFO },
-	{ "DEBUG", LEVEL_INFO }, { NULL, LEVEL_NONE }
+	{ "DEBUG", LEVEL_INFO }, { "TRACE", LEVEL_INFO }, { NULL, LEVEL_NONE }
 };
+
+static const struct level_word *
+level_at(const struct cursor *c, size_t n)
+{
+	const struct level_word *w;
+
+	for (w = levels; w->word != NULL; w++)
+		if (has_at(c, n, w->word))
+			return w;
+	return NULL;
+}
+
+/* The name of a source file with its line: "train.py:12", "mod:func:12", with what
+ * stands around its end; 0 when there is none. */
+static size_t
+location(const struct cursor *c, size_t n, const char *end)
+{
+	size_t from = n, k;
+	int colons = 0, line;
+	bool digit = false;
+
+	if (n >= left(c) || isdigit((unsigned char)c->p[n]))
+		return 0;
+	while ((k = prefix_word(c, n, "._-/<>")) > 0) {
+		digit = digits(c->p + n, c->end, &line) == k;
+		n += k;
+		if (n < left(c) && c->p[n] == ':') {
+			colons++;
+			n++;
+			continue;
+		}
+		break;
+	}
+	if (n == from || n - from > 200 || colons == 0)
+		return 0;
+	if (!digit && colons < 2)
+		return 0;
+	return has_at(c, n, end) ? n + strlen(end) - from : 0;
+}
+
+/* "[file.py:12] ", "[file.py:12:func] ", and behind a time or a level "file.py:12] ",
+ * "file.py:12 in func -- " (InternEvo), "mod:func:12 - " (loguru). */
+size_t
+prefix_location(struct cursor *c)
+{
+	bool after = c->out->when.clock != CLOCK_NONE ||
+	    c->out->level != LEVEL_NONE;
+	const char *dashes;
+	size_t n;
+
+	if (left(c) < 5)
+		return 0;
+	if (*c->p == '[') {
+		n = location(c, 1, "] ");
+		if (n == 0 || memchr(c->p, '.', n) == NULL)
+			return 0;
+		return has_at(c, n + 1, "- ") ? n + 3 : n + 1;
+	}
+	if (!after || !isalpha((unsigned char)*c->p))
+		return 0;
+	if ((n = location(c, 0, "] ")) > 0 || (n = location(c, 0, " - ")) > 0)
+		return n;
+	if ((n = location(c, 0, " in ")) == 0)
+		return 0;
+	dashes = memmem(c->p, left(c) < 200 ? left(c) : 200, " -- ", 4);
+	return dashes ? (size_t)(dashes + 4 - c->p) : 0;
+}
+
+/* NeMo: "[NeMo E 2026-01-31 03:12:41 module:123] ", with "rank:3" in it or not. */
+size_t
+prefix_nemo(struct cursor *c)
+{
+	struct line_time when;
+	const char *close, *p;
+	int v;
+
+	if (!has(c, "[NeMo ") || left(c) < 30)
+		return 0;
+	close = memchr(c->p, ']', left(c) < 160 ? left(c) : 160);
+	if (close == NULL || time_read(c->p + 8, (size_t)(close - c->p) - 8,
+	    &when) == 0)
+		return 0;
+	prefix_set_time(c, &when);
+	c->out->level = c->p[6] == 'E' || c->p[6] == 'C' ? LEVEL_ERROR :
+	    c->p[6] == 'W' ? LEVEL_WARN : LEVEL_INFO;
+	p = prefix_behind(c, (size_t)(close - c->p), "rank:");
+	if (p != NULL && digits(p, close, &v) > 0)
+		prefix_set_rank(c, v);
+	return one_space(c, (size_t)(close + 1 - c->p));
+}
+
+/* "[ERROR|trainer.py:123] 2026-01-31 03:12:41,438 >> ", "[ERROR:swift] " */
+static size_t
+bracket_level(struct cursor *c, size_t n)
+{
+	struct line_time when;
+	const char *close;
+	size_t k;
+
+	close = memchr(c->p + n, ']', left(c) - n < 120 ? left(c) - n : 120);
+	if (close == NULL)
+		return 0;
+	n = one_space(c, (size_t)(close + 1 - c->p));
+	k = time_read(c->p + n, left(c) - n, &when);
+	if (k > 0 && has_at(c, n + k, " >> ")) {
+		prefix_set_time(c, &when);
+		n += k + 4;
+	}
+	return n;
+}
 
 /* Level words: "[ERROR] ", "ERROR:name:", "ERROR name: ", "ERROR    | mod:f:1 - ".
  * Only levels of errors are taken off: a warning keeps its word, so that a rule
@@ -194,19 +201,24 @@ prefix_level(struct cursor *c)
 	size_t open = left(c) > 0 && *c->p == '[', n = open, k;
 	const struct level_word *w;
 
-	for (w = levels; w->word != NULL; w++) {
-		k = strlen(w->word);
-		if (left(c) >= n + k && memcmp(c->p + n, w->word, k) == 0)
-			break;
-	}
-	if (w->word == NULL)
+	if (left(c) == 0)
 		return 0;
-	n += k;
+	if (open || *c->p == ' ')
+		n = spaces(c, n);
+	if (n > 40 || (!open && n > 0 && n < 8) || n >= left(c) ||
+	    !isupper((unsigned char)c->p[n]) || (w = level_at(c, n)) == NULL)
+		return 0;
+	n += strlen(w->word);
 	if (n >= left(c))
 		return 0;
+	if (open && (c->p[n] == '|' || c->p[n] == ':')) {
+		if (c->out->level == LEVEL_NONE)
+			c->out->level = w->level;
+		return w->level == LEVEL_ERROR ? bracket_level(c, n) : 0;
+	}
 	if (open && c->p[n++] != ']')
 		return 0;
-	if (!open && c->p[n] != ':' && c->p[n] != ' ')
+	if (!open && c->p[n] != ':' && c->p[n] != ' ' && c->p[n] != '\t')
 		return 0;
 	if (c->out->level == LEVEL_NONE)
 		c->out->level = w->level;
@@ -214,51 +226,58 @@ prefix_level(struct cursor *c)
 		return 0;
 	if (!open && c->p[n] == ':' && n + 1 < left(c) && c->p[n + 1] != ' ') {
 		/* logging.basicConfig: "ERROR:logger.name:text" */
-		for (k = n + 1; k < left(c) && (isalnum((unsigned char)c->p[k]) ||
-		    c->p[k] == '.' || c->p[k] == '_' || c->p[k] == '-'); k++)
-			;
+		k = n + 1 + prefix_word(c, n + 1, "._-");
 		if (k < left(c) && k > n + 1 && c->p[k] == ':' &&
 		    islower((unsigned char)c->p[n + 1]))
 			return k + 1;
 	}
 	if (n < left(c) && c->p[n] == ':')
 		n++;
-	while (n < left(c) && c->p[n] == ' ')
-		n++;
-	if (left(c) - n > 2 && (memcmp(c->p + n, "| ", 2) == 0 ||
-	    memcmp(c->p + n, "- ", 2) == 0))
+	n = spaces(c, n);
+	if (left(c) - n > 2 && (has_at(c, n, "| ") || has_at(c, n, "- ")))
 		n += 2;
 	return n;
 }
 
+/* A dotted name: of a logger, not of an exception ("ValueError: x"). */
+static bool
+is_logger(const struct cursor *c, size_t n)
+{
+	const char *dot = memrchr(c->p, '.', n);
+
+	return dot != NULL && dot + 1 < c->p + n &&
+	    islower((unsigned char)dot[1]);
+}
+
 /* "torch.distributed.elastic.multiprocessing.api: " or "name - " between a time
- * and a level. */
+ * and a level; "[main] " of log4j's thread; "name | ", "a.b: " behind a level. */
 size_t
 prefix_logger(struct cursor *c)
 {
-	size_t n = 0, k;
-	const struct level_word *w;
+	size_t open = left(c) > 0 && *c->p == '[', n, k;
 
-	if (c->out->time_ns == LINE_NO_TIME || !isalpha((unsigned char)*c->p))
+	if (c->out->when.clock == CLOCK_NONE || left(c) < 4 ||
+	    !isalpha((unsigned char)c->p[open]))
 		return 0;
-	while (n < left(c) && n < 100 && (isalnum((unsigned char)c->p[n]) ||
-	    c->p[n] == '.' || c->p[n] == '_' || c->p[n] == '-'))
-		n++;
-	if (n == 0 || n >= left(c))
+	n = open + prefix_word(c, open, "._-");
+	if (n == open || n > 100 || n >= left(c))
+		return 0;
+	if (open && c->p[n++] != ']')
 		return 0;
 	k = n;
-	if (c->p[k] == ':')
+	if (k < left(c) && c->p[k] == ':')
 		k++;
 	while (k < left(c) && (c->p[k] == ' ' || c->p[k] == '-' || c->p[k] == '|'))
 		k++;
-	if (k == n)
+	if (k == n && !(open && c->p[k] == '['))
 		return 0;
-	for (w = levels; w->word != NULL; w++) {
-		size_t b = k < left(c) && c->p[k] == '[';
-
-		if (left(c) - k >= strlen(w->word) + b &&
-		    memcmp(c->p + k + b, w->word, strlen(w->word)) == 0)
-			return k;
-	}
-	return 0;
+	if (level_at(c, k + (k < left(c) && c->p[k] == '[')) != NULL)
+		return k;
+	if (c->out->level != LEVEL_ERROR || k >= left(c))
+		return 0;
+	/* Behind the level. */
+	if (open)
+		return k;
+	return has_at(c, n, " | ") || has_at(c, n, " - ") ||
+	    (is_logger(c, n) && has_at(c, n, ": ")) ? k : 0;
 }

@@ -83,6 +83,125 @@ static const struct row rows[] = {
 	  LEVEL_NONE },
 	{ "{\"message\": {\"message\": \"RuntimeError: x", "RuntimeError: x", -1,
 	  NULL, LEVEL_NONE },
+	/* launchers */
+	{ "worker-1: text", "text", -1, "worker-1", LEVEL_NONE },
+	{ "worker1: text", "worker1: text", -1, NULL, LEVEL_NONE },
+	{ "gpu7.lab.example.com: text", "gpu7.lab.example.com: text", -1, NULL,
+	  LEVEL_NONE },
+	{ "n7.lab.example.com: text", "text", -1, "n7.lab.example.com", LEVEL_NONE },
+	{ "urllib3.exceptions.MaxRetryError: x", "urllib3.exceptions.MaxRetryError: x",
+	  -1, NULL, LEVEL_NONE },
+	{ "libfoo.so.12: cannot open", "libfoo.so.12: cannot open", -1, NULL,
+	  LEVEL_NONE },
+	{ "(RayTrainWorker pid=7, ip=10.0.0.7) [rank3]: text", "text", 3, "10.0.0.7",
+	  LEVEL_NONE },
+	{ "\033[36m(WorkerDict pid=34)\033[0m text", "text", -1, NULL, LEVEL_NONE },
+	{ "[36m(WorkerDict pid=34)[0m text", "text", -1, NULL, LEVEL_NONE },
+	{ "(raylet, ip=10.0.0.7) text", "text", -1, "10.0.0.7", LEVEL_NONE },
+	{ "(worker1, rank=1, pid=7, ip=10.0.0.7) text", "text", 1, "10.0.0.7",
+	  LEVEL_NONE },
+	{ "[1,mpirank:3,algo-2]<stderr>:text", "text", 3, "algo-2", LEVEL_NONE },
+	{ "Sat Jan 31 03:12:41 2026[1,3]<stderr>:text", "text", 3, NULL, LEVEL_NONE },
+	{ "[3]<stderr>:text", "text", 3, NULL, LEVEL_NONE },
+	{ "[1,3]<stderr>[n4:81]: text", "text", 3, NULL, LEVEL_NONE },
+	{ "[rank3]:text", "text", 3, NULL, LEVEL_NONE },
+	{ "[trainer3]:text", "text", -1, NULL, LEVEL_NONE },
+	{ "Rank 3: text", "text", 3, NULL, LEVEL_NONE },
+	{ "rank3[81][MainThread]: ERROR: composer.trainer: text", "composer.trainer: "
+	  "text", 3, NULL, LEVEL_ERROR },
+	{ "2026-01-31 03:12:41,438: rank3[81][MainThread]: ERROR: composer.trainer: "
+	  "text", "text", 3, NULL, LEVEL_ERROR },
+	{ "Rank 3 is late", "Rank 3 is late", -1, NULL, LEVEL_NONE },
+	{ "worker  | text", "text", -1, NULL, LEVEL_NONE },
+	{ "name  | a | b", "name  | a | b", -1, NULL, LEVEL_NONE },
+	{ "{\"log\":\"[rank3]: text", "text", 3, NULL, LEVEL_NONE },
+	{ "{\"MESSAGE\":\"text", "text", -1, NULL, LEVEL_NONE },
+	{ "time=\"2026-01-31T03:12:41Z\" level=error msg=\"text", "text", -1, NULL,
+	  LEVEL_NONE },
+	/* the rank inside a group is no global one */
+	{ "[rank12]:[E131 03:12:41.2 ProcessGroupNCCL.cpp:1] [PG ID 3 PG GUID 9(tp) "
+	  "Rank 2] text", "text", 12, NULL, LEVEL_ERROR },
+	{ "[PG ID 3 PG GUID 9(tp) Rank 2] text", "text", -1, NULL, LEVEL_NONE },
+	{ "[PG ID 0 PG GUID 0(default_pg) Rank 2] text", "text", 2, NULL, LEVEL_NONE },
+	/* the system's */
+	{ "Jan 31 03:12:41 node7 kernel: [  12.3] NVRM: Xid", "NVRM: Xid", -1, "node7",
+	  LEVEL_NONE },
+	{ "Jan 31 03:12:41 RuntimeError: text", "RuntimeError: text", -1, NULL,
+	  LEVEL_NONE },
+	{ "2026-01-31T03:12:41+0100 node7 kernel: text", "text", -1, "node7",
+	  LEVEL_NONE },
+	{ "2026-01-31T03:12:41.5+01:00 node7 python3[81]: text", "text", -1, "node7",
+	  LEVEL_NONE },
+	{ "2026-01-31 03:12:41 eval loss: 3", "eval loss: 3", -1, NULL, LEVEL_NONE },
+	{ "Sat 2026-01-31 03:12:41 UTC node7 trainer@2.service[81]: text", "text", -1,
+	  "node7", LEVEL_NONE },
+	{ "1769829161.123456 node7 kernel: text", "text", -1, "node7", LEVEL_NONE },
+	{ "MESSAGE=text", "text", -1, NULL, LEVEL_NONE },
+	{ "<4>[   12.345678] text", "text", -1, NULL, LEVEL_NONE },
+	{ "<14>1 2026-01-31T03:12:41.5Z node7 app 81 ID7 - text", "text", -1, "node7",
+	  LEVEL_NONE },
+	{ "<14>1 2026-01-31T03:12:41Z node7 app - - [x@1 y=\"2\"] text", "text", -1,
+	  "node7", LEVEL_NONE },
+	{ "kern  :err   : [   12.345678] text", "text", -1, NULL, LEVEL_NONE },
+	{ "[   12.345678][   T81] text", "text", -1, NULL, LEVEL_NONE },
+	{ "[n7:00411] Signal: Segmentation fault (11)", "Signal: Segmentation fault "
+	  "(11)", -1, "n7", LEVEL_NONE },
+	{ "[n7:411  :0:411] Caught signal 11", "Caught signal 11", -1, "n7",
+	  LEVEL_NONE },
+	{ "n7:411:513 [0] misc/socket.cc:4 NCCL WARN x", "misc/socket.cc:4 NCCL WARN x",
+	  -1, "n7", LEVEL_NONE },
+	/* loggers */
+	{ "E20260131 03:12:41.123456 81 file.cpp:12] text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "E0131 03:12:41.123456 81 file.cpp:12] text", "text", -1, NULL, LEVEL_ERROR },
+	{ "2026-01-31 03:12:41.123456: E external/xla/x.cc:12] text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "[NeMo E 2026-01-31 03:12:41 nemo_logging:361] text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "[NeMo W 2026-01-31 03:12:41 rank:3 x:1] text", "text", 3, NULL, LEVEL_WARN },
+	{ "2026/01/31 03:12:41 - mmengine - ERROR - text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "2026-01-31 03:12:41.215 | ERROR    | mod.sub:func:12 - text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "2026-01-31 03:12:41 | ERROR | fairseq_cli.train | text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "[03:12:41] ERROR    text", "text", -1, NULL, LEVEL_ERROR },
+	{ "                    ERROR    text", "text", -1, NULL, LEVEL_ERROR },
+	{ "[2026-01-31 03:12:41,438] [ERROR] [launch.py:321:sigkill_handler] text",
+	  "text", -1, NULL, LEVEL_ERROR },
+	{ "[2026-01-31 03:12:41,438][hydra.core][ERROR] - text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "[ERROR|trainer.py:12] 2026-01-31 03:12:41,438 >> text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "[ERROR:swift] text", "text", -1, NULL, LEVEL_ERROR },
+	{ "[2026-01-31 03:12:41,438] [   ERROR] text", "text", -1, NULL, LEVEL_ERROR },
+	{ "ERROR 01-31 03:12:41 [core.py:390] text", "text", -1, NULL, LEVEL_ERROR },
+	{ "26/01/31 03:12:41 ERROR Executor: text", "Executor: text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "2026-01-31 03:12:41,438 [main] ERROR org.x.Y - text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "2026-01-31 03:12:41,438\tERROR train.py:12 in main -- text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "[titan] 2026-01-31 03:12:41,438 - root - ERROR - text", "text", -1, NULL,
+	  LEVEL_ERROR },
+	{ "2026-01-31 03:12:41,438 - ERROR - ValueError: x", "ValueError: x", -1, NULL,
+	  LEVEL_ERROR },
+	{ "[ERROR] HCCL(81,python3):2026-01-31-03:12:41.123.456 [op.cc:12] [81] text",
+	  "text", -1, NULL, LEVEL_ERROR },
+	{ "[ERROR] 2026-01-31-03:12:41 (PID:81, Device:2, RankID:3) ERR02200 DIST",
+	  "ERR02200 DIST", 3, NULL, LEVEL_ERROR },
+	{ "##[error]text", "text", -1, NULL, LEVEL_NONE },
+	/* members of an exception group */
+	{ "    | ValueError: x", "ValueError: x", -1, NULL, LEVEL_NONE },
+	{ "  + Exception Group Traceback (most recent call last):",
+	  "Exception Group Traceback (most recent call last):", -1, NULL, LEVEL_NONE },
+	/* several at once, in any order */
+	{ "[pod/t-0/main] 2026-01-31T03:12:41.1Z [rank3]: text", "text", 3, NULL,
+	  LEVEL_NONE },
+	{ "3: [rank3]: (Worker pid=7, ip=10.0.0.7) 2026-01-31 03:12:41,1 text", "text", 3,
+	  "10.0.0.7", LEVEL_NONE },
+	{ "Jan 31 03:12:41 node7 docker[81]: t-1  | [default2]:[rank10]: text", "text",
+	  10, "node7", LEVEL_NONE },
 	{ "[", "[", -1, NULL, LEVEL_NONE },
 	{ "[rank", "[rank", -1, NULL, LEVEL_NONE },
 	{ "[rank99999999999999]: x", "[rank99999999999999]: x", -1, NULL,
@@ -164,6 +283,72 @@ START_TEST(times_are_read)
 	ck_assert_uint_eq(line_parse_time("2026-01-31T25:12:41", 19, &t), 0);
 	ck_assert_uint_eq(line_parse_time("2026-01-31", 10, &t), 0);
 	ck_assert_int_eq(t, 5);
+}
+END_TEST
+
+#define SECOND	1000000000ll
+#define JAN_31	1769829161ll	/* 2026-01-31 03:12:41 */
+#define IN_YEAR	(30ll * 86400 + 11561)
+#define IN_DAY	11561ll
+
+struct time_row {
+	const char	*line;
+	enum line_clock	 clock;
+	int64_t		 seconds;
+	bool		 zoned;
+};
+
+static const struct time_row time_rows[] = {
+	{ "2026-01-31T03:12:41Z x", CLOCK_DATE, JAN_31, true },
+	{ "2026-01-31T03:12:41+0800 x", CLOCK_DATE, JAN_31 - 28800, true },
+	{ "2026-01-31T03:12:41-05 x", CLOCK_DATE, JAN_31 + 18000, true },
+	{ "2026-01-31 03:12:41.123456 x", CLOCK_DATE, JAN_31, false },
+	{ "2026-01-31 03:12:41 +0100 x", CLOCK_DATE, JAN_31 - 3600, true },
+	{ "2026-01-31 03:12:41 UTC x", CLOCK_DATE, JAN_31, true },
+	{ "20260131 03:12:41 x", CLOCK_DATE, JAN_31, false },
+	{ "20260131T031241Z x", CLOCK_DATE, JAN_31, true },
+	{ "01/31/2026 03:12:41 x", CLOCK_DATE, JAN_31, false },
+	{ "01/31/2026 03:12:41 PM x", CLOCK_DATE, JAN_31 + 43200, false },
+	{ "[01/31/26 03:12:41] x", CLOCK_DATE, JAN_31, false },
+	{ "26/01/31 03:12:41 INFO x", CLOCK_DATE, JAN_31, false },
+	{ "31/Jan/2026:03:12:41 +0100 x", CLOCK_DATE, JAN_31 - 3600, true },
+	{ "Jan 31, 2026 3:12:41 AM x", CLOCK_DATE, JAN_31, false },
+	{ "Sat Jan 31 03:12:41 2026 x", CLOCK_DATE, JAN_31, false },
+	{ "[Sat Jan 31 03:12:41 2026] x", CLOCK_DATE, JAN_31, false },
+	{ "Sat Jan 31 03:12:41 UTC 2026 x", CLOCK_DATE, JAN_31, true },
+	{ "Sat 31 Jan 2026 03:12:41 x", CLOCK_DATE, JAN_31, false },
+	{ "Sat 2026-01-31 03:12:41 UTC x", CLOCK_DATE, JAN_31, true },
+	{ "1769829161.5 x", CLOCK_DATE, JAN_31, true },
+	{ "1769829161123 x", CLOCK_DATE, JAN_31, true },
+	{ "[1769829161123456] x", CLOCK_DATE, JAN_31, true },
+	{ "Jan 31 03:12:41 node7 app[1]: x", CLOCK_NO_YEAR, IN_YEAR, false },
+	{ "E0131 03:12:41.123456 81 f.cc:12] x", CLOCK_NO_YEAR, IN_YEAR, false },
+	{ "[E131 03:12:41.123456789 f.cc:12] x", CLOCK_NO_YEAR, IN_YEAR, false },
+	{ "ERROR 01-31 03:12:41 x", CLOCK_NO_YEAR, IN_YEAR, false },
+	{ "03:12:41 x", CLOCK_NO_DATE, IN_DAY, false },
+	{ "[03:12:41.5] x", CLOCK_NO_DATE, IN_DAY, false },
+	{ "[  812.345678] x", CLOCK_BOOT, 812, false },
+	/* the one that says most */
+	{ "Jan 31 03:12:41 n7 app[1]: 2026-01-31 03:12:41,1 x", CLOCK_DATE, JAN_31,
+	  false },
+	{ "2026-01-31 x", CLOCK_NONE, 0, false },
+	{ "2026-13-31 03:12:41 x", CLOCK_NONE, 0, false },
+	{ "Jan 32 03:12:41 n7 app[1]: x", CLOCK_NONE, 0, false },
+	{ "12345678901 x", CLOCK_NONE, 0, false },
+	{ "9999999999999999999 x", CLOCK_NONE, 0, false },
+};
+
+START_TEST(times_of_lines)
+{
+	const struct time_row *row = &time_rows[_i];
+	struct line l;
+
+	line_parse(row->line, strlen(row->line), &l);
+	ck_assert_msg(l.when.clock == row->clock, "'%s': clock %d", row->line,
+	    l.when.clock);
+	ck_assert_msg(l.when.ns / SECOND == row->seconds, "'%s': %lld", row->line,
+	    (long long)(l.when.ns / SECOND));
+	ck_assert_msg(l.when.zoned == row->zoned, "'%s': zone", row->line);
 }
 END_TEST
 
@@ -251,6 +436,8 @@ main(void)
 	    (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_test(t, keys_tell_writers_apart);
 	tcase_add_test(t, times_are_read);
+	tcase_add_loop_test(t, times_of_lines, 0,
+	    (int)(sizeof(time_rows) / sizeof(time_rows[0])));
 	tcase_add_test(t, styles_are_learnt);
 	tcase_add_test(t, ansi_is_taken_out);
 	tcase_add_test(t, pieces_are_cut);
