@@ -24,15 +24,23 @@ libdiagnose_la_SOURCES = \
 	%D%/card.c %D%/card.h \
 	%D%/cause.c %D%/cause.h \
 	%D%/causes.c %D%/causes.h \
+	%D%/clock.c %D%/clock.h \
 	%D%/collect.c \
 	%D%/collector.h \
+	%D%/confidence.c %D%/confidence.h \
+	%D%/confirm.c %D%/confirm.h \
+	%D%/echo.c %D%/echo.h \
+	%D%/ends.c \
+	%D%/entity.c %D%/entity.h \
 	%D%/event.c %D%/event.h \
 	%D%/exits.c %D%/exits.h \
+	%D%/facts.c %D%/facts.h \
 	%D%/feed.c %D%/feed.h \
 	%D%/feed_file.c %D%/feed_file.h \
 	%D%/feed_name.c %D%/feed_name.h \
 	%D%/feed_spool.c %D%/feed_spool.h \
 	%D%/feed_tree.c %D%/feed_tree.h \
+	%D%/fingerprint.c %D%/fingerprint.h \
 	%D%/guard.c %D%/guard.h \
 	%D%/line.c %D%/line.h \
 	%D%/live.c %D%/live.h \
@@ -41,14 +49,18 @@ libdiagnose_la_SOURCES = \
 	%D%/prefix_rank.c \
 	%D%/prefix_time.c \
 	%D%/progress.c %D%/progress.h \
+	%D%/report.c %D%/report.h \
 	%D%/rule_load.c %D%/rule_load.h \
+	%D%/suspects.c %D%/suspects.h \
+	%D%/table.c %D%/table.h \
 	%D%/template.c \
 	%D%/time_text.c %D%/time_text.h \
 	%D%/verb_diagnose.c \
 	%D%/verb_rules.c \
 	%D%/verbs.h \
 	%D%/verdict.c %D%/verdict.h \
-	%D%/watchdog.c %D%/watchdog.h
+	%D%/watchdog.c %D%/watchdog.h \
+	%D%/watchdog_read.c
 nodist_libdiagnose_la_SOURCES = %D%/rules_builtin.c
 libdiagnose_la_LIBADD = libdiagnose-core.la -lm
 

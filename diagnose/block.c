@@ -97,7 +97,7 @@ block_find(const struct stream *s, const struct line_styles *styles,
 	enum shape shape;
 	struct line l;
 
-	*out = (struct block){ .begin = e->start };
+	*out = (struct block){ .begin = e->start, .frame = SIZE_MAX };
 	/* `linked`: the line read next belongs to the chain for sure; after a
 	 * Traceback mark it does only if a linking sentence comes first. */
 	for (lines = 0; lines < LINES_MAX && out->depth < CHAIN_MAX; lines++) {
@@ -144,8 +144,11 @@ block_find(const struct stream *s, const struct line_styles *styles,
 			out->traceback = true;
 			out->begin = p.start;
 			note_frame(&l, out, first && out->depth == 0);
-			if (contains(&l, "File \""))
+			if (contains(&l, "File \"")) {
+				if (out->frame == SIZE_MAX)
+					out->frame = p.start;
 				first = false;
+			}
 			other = 0;
 			break;
 		case SHAPE_HANDLING:

@@ -16,6 +16,7 @@
 
 struct block {
 	size_t	begin;		/* offset of the first line of the chain */
+	size_t	frame;		/* ... of the innermost frame, SIZE_MAX none */
 	bool	traceback;	/* a traceback or frames stand before the line */
 	bool	ignored;	/* "Exception ignored in", "--- Logging error ---" */
 	bool	launcher;	/* innermost user frame is the launcher's */

@@ -166,8 +166,11 @@ collector_fill(struct event *e, struct rule *r, const struct line *line,
 	e->text = text;
 	e->key = line->key;
 	e->level = line->level;
+	e->time_ns = line->time_ns;
 	e->when = line->when;
 	e->rank = (int)group_number(m, "rank", line->rank);
+	e->task = line->task;
+	e->rank_is_task = line->rank_is_task && e->rank == line->rank;
 	e->local_rank = (int)group_number(m, "local", line->local_rank);
 	e->pid = (int)group_number(m, "pid", line->pid);
 	e->step = group_number(m, "step", -1);

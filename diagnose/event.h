@@ -28,8 +28,11 @@ struct event {
 	size_t		 text;		/* of the text behind the prefixes */
 	int		 rank;		/* -1 unknown */
 	int		 local_rank;	/* -1 unknown */
+	int		 task;		/* srun's label, -1 none */
+	bool		 rank_is_task;	/* rank is that label */
 	int		 pid;		/* -1 unknown */
 	int64_t		 step;		/* -1 unknown */
+	int64_t		 time_ns;	/* of a whole date, LINE_NO_TIME unknown */
 	struct line_time when;
 	uint64_t	 key;		/* of the writer */
 	enum line_level	 level;

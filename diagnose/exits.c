@@ -9,6 +9,8 @@
 #include "diagnose/exits.h"
 #include "diagnose/line.h"
 
+#define STOP_NS		2000000000ll	/* within it all agents are told to stop */
+
 static int
 number_behind(const char *p, const char *end, const char *words, int def)
 {
@@ -36,6 +38,7 @@ parse(const char *p, const char *end, struct exit_record *r)
 	r->rank = number_behind(p, end, ": rank ", -1);
 	if (r->rank == -1)
 		return false;
+	r->pid = number_behind(p, end, "(pid ", -1);
 	r->time_ns = LINE_NO_TIME;
 	(void)line_parse_time(p, (size_t)(end - p), &r->time_ns);
 	r->code = number_behind(p, end, "exited with status ", -1);
@@ -60,14 +63,18 @@ exits_read(struct exit_list *l, const struct feed *f, uint32_t stream,
 	const struct stream *s = &f->streams[stream];
 	const char *p = s->data, *end = s->data + s->len, *nl;
 	struct exit_record r, *grown;
+	int64_t stop_ns = LINE_NO_TIME;
+	size_t from = l->count;
 	bool stopped = false;
 
 	for (; p < end; p = nl + 1) {
 		nl = memchr(p, '\n', (size_t)(end - p));
 		if (nl == NULL)
 			nl = end;
-		if (contains(p, nl, "attempt stopped: sending SIGTERM"))
+		if (contains(p, nl, "attempt stopped: sending SIGTERM")) {
 			stopped = true;
+			(void)line_parse_time(p, (size_t)(nl - p), &stop_ns);
+		}
 		r = (struct exit_record){ .stream = stream, .stopped = stopped };
 		if (!parse(p, nl, &r))
 			continue;
@@ -84,6 +91,8 @@ exits_read(struct exit_list *l, const struct feed *f, uint32_t stream,
 		}
 		l->list[l->count++] = r;
 	}
+	for (; from < l->count; from++)
+		l->list[from].stop_ns = stop_ns;
 	return 0;
 }
 
@@ -101,9 +110,38 @@ by_time(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+static int
+by_stop(const void *a, const void *b)
+{
+	const struct exit_record *x = a, *y = b;
+
+	return x->stop_ns < y->stop_ns ? -1 : x->stop_ns > y->stop_ns;
+}
+
+static void
+align(struct exit_list *l)
+{
+	int64_t median, ahead;
+	size_t i, none = 0;
+
+	qsort(l->list, l->count, sizeof(*l->list), by_stop);
+	while (none < l->count && l->list[none].stop_ns == LINE_NO_TIME)
+		none++;
+	if (none == l->count)
+		return;
+	median = l->list[none + (l->count - none) / 2].stop_ns;
+	for (i = none; i < l->count; i++) {
+		ahead = l->list[i].stop_ns - median;
+		if (llabs(ahead) > STOP_NS && l->list[i].time_ns != LINE_NO_TIME)
+			l->list[i].time_ns -= ahead;
+	}
+}
+
 void
 exits_sort(struct exit_list *l)
 {
+	if (l->count > 1)
+		align(l);
 	if (l->count > 1)
 		qsort(l->list, l->count, sizeof(*l->list), by_time);
 }

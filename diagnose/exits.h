@@ -22,10 +22,12 @@ struct exit_record {
 	uint32_t	 stream;
 	size_t		 start, len;	/* its line */
 	int		 rank;
+	int		 pid;		/* -1 unknown */
 	enum exit_how	 how;
 	int		 code;		/* status or signal */
 	int64_t		 time_ns;
 	bool		 stopped;	/* after the agent began to stop the attempt */
+	int64_t		 stop_ns;	/* when it did, LINE_NO_TIME unknown */
 };
 
 struct exit_list {
@@ -35,6 +37,8 @@ struct exit_list {
 
 int	exits_read(struct exit_list *, const struct feed *, uint32_t stream,
 	    struct err *err);
+/* Puts them in order.  Agents are told to stop at the same moment, so a node that
+ * noted another time for it has its clock set by that first. */
 void	exits_sort(struct exit_list *);
 void	exits_fini(struct exit_list *);
 

@@ -37,10 +37,13 @@ struct line {
 	size_t		 len;
 	int		 rank;		/* global rank, -1 unknown */
 	int		 local_rank;	/* -1 unknown */
+	int		 task;		/* srun's label, -1 none */
+	bool		 rank_is_task;	/* no other prefix told the rank */
 	const char	*node;		/* NULL unknown */
 	size_t		 node_len;
 	int		 device;	/* index of the GPU, -1 unknown */
 	int		 pid;		/* -1 unknown */
+	int64_t		 time_ns;	/* of a whole date, LINE_NO_TIME unknown */
 	struct line_time when;
 	enum line_level	 level;
 	uint64_t	 key;		/* same key, same writer; 0 unknown */

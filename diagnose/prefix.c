@@ -32,6 +32,7 @@ prefix_set_rank(struct cursor *c, int rank)
 	char tag[16];
 	int i;
 
+	c->out->rank_is_task = false;
 	if (c->out->rank == rank)
 		return;
 	c->out->rank = rank;
@@ -245,12 +246,14 @@ line_parse(const char *data, size_t len, struct line *out)
 	size_t n, round;
 
 	memset(out, 0, sizeof(*out));
-	out->rank = out->local_rank = out->device = out->pid = -1;
+	out->rank = out->local_rank = out->task = out->device = out->pid = -1;
 	for (round = 0; round < ROUNDS_MAX && c.p < c.end; round++) {
 		if ((n = take_prefix(&c)) == 0)
 			break;
 		c.p += n;
 	}
+	out->time_ns = out->when.clock == CLOCK_DATE ? out->when.ns :
+	    LINE_NO_TIME;
 	out->text = c.p;
 	out->len = left(&c);
 	out->ours = has(&c, "| proof ") || has(&c, "| echoes ") ||

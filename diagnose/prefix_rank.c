@@ -221,6 +221,8 @@ prefix_srun(struct cursor *c)
 	if (n < left(c) && c->p[n] != ' ')
 		return 0;
 	prefix_set_rank(c, v);
+	c->out->task = v;
+	c->out->rank_is_task = true;
 	return one_space(c, n);
 }
 

@@ -34,6 +34,8 @@ verdict_fini(struct verdict *v)
 	free(v->root.text);
 	free(v->root.node);
 	free(v->root.gpu);
+	free(v->root.nic);
+	free(v->root.path);
 	for (i = 0; i < v->symptom_count; i++) {
 		free(v->symptoms[i].reason);
 		free(v->symptoms[i].rule);
@@ -96,6 +98,9 @@ add_root(cJSON *o, const struct verdict *v)
 	add_count(root, "rank", r->rank);
 	json_add_text(root, "node", r->node);
 	json_add_text(root, "gpu", r->gpu);
+	json_add_text(root, "nic", r->nic);
+	json_add_text(root, "path", r->path);
+	add_count(root, "pid", r->pid);
 }
 
 static void
@@ -118,6 +123,7 @@ add_lists(cJSON *o, const struct verdict *v)
 	for (i = 0; i < v->suspect_count; i++) {
 		item = cJSON_CreateObject();
 		json_add_text(item, "node", v->suspects[i].node);
+		add_count(item, "rank", v->suspects[i].rank);
 		json_add_text(item, "why", v->suspects[i].why);
 		cJSON_AddItemToArray(list, item);
 	}

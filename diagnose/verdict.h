@@ -28,7 +28,10 @@ struct verdict_root {
 	size_t		 text_len;	/* bytes; may hold NUL */
 	int		 rank;		/* -1 unknown */
 	char		*node;		/* NULL unknown */
-	char		*gpu;
+	char		*gpu;		/* PCI address, or its index */
+	char		*nic;
+	char		*path;
+	int		 pid;		/* -1 unknown */
 };
 
 struct verdict_symptom {
@@ -41,6 +44,7 @@ struct verdict_symptom {
 
 struct verdict_suspect {
 	char		*node;
+	int		 rank;		/* -1 unknown */
 	char		*why;
 };
 

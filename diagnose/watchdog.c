@@ -1,120 +1,304 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watchdog.c - arithmetic on the counters that PyTorch's watchdog prints.
+ * watchdog.c - arithmetic on the counters of watchdogs.
  *
- * "last enqueued NCCL work: 1582, last completed NCCL work: 1579" (2.4 to 2.6),
- * "last enqueued work: ..." (later).  A rank that enqueued less than the others
- * never entered the collective; so did one that is silent while all others of
- * its job complain.  Reads the candidates of a case, adds suspects.
+ * Within one process group: a rank that enqueued less than the collective the others
+ * wait in never entered it; so did one that completed all it enqueued and only heard of
+ * the timeout, and one that is silent while the others complain.  The same number with
+ * another operation or size is a mismatch of collectives.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/suspects.h"
 #include "diagnose/watchdog.h"
 
-#define RANKS_MAX	65536
 #define SPEAKERS_MIN	3	/* so many complain before silence means something */
+#define RANKS_MAX	65536
+#define SILENT_MAX	4	/* more of them are not told apart */
 
-struct counters {
-	bool	speaks;
-	int64_t	enqueued;	/* -1 unknown */
-	char	node[EVENT_NODE_MAX];
+/* The members of one group in the list. */
+struct group {
+	const struct watch_peer **peers;
+	size_t		 count;
+	int64_t		 seq;		/* that most of them wait in, -1 */
+	size_t		 seq_count;
+	int64_t		 enqueued;	/* most */
 };
 
-static int64_t
-number_behind(const char *p, size_t len, const char *words)
+static const char *
+named(const struct watch_peer *p, char *text, size_t size)
 {
-	const char *at = memmem(p, len, words, strlen(words)), *end = p + len;
-	int64_t v = 0;
-	int digits = 0;
-
-	if (at == NULL)
-		return -1;
-	for (at += strlen(words); at < end && *at >= '0' && *at <= '9' &&
-	    digits < 15; at++, digits++)
-		v = v * 10 + (*at - '0');
-	return digits > 0 ? v : -1;
-}
-
-/* Counters per rank; the highest rank, -1 when none is named. */
-static int
-collect(const struct case_file *c, struct counters *ranks)
-{
-	int highest = -1, rank;
-	size_t i;
-
-	for (i = 0; i < c->count; i++) {
-		const struct event *e = &c->causes[i].event;
-		const char *text = c->feed->streams[e->stream].data + e->start;
-		int64_t n;
-
-		rank = e->rank;
-		if (rank < 0 || rank >= RANKS_MAX ||
-		    strcmp(c->causes[i].reason->name, "nccl_timeout") != 0)
-			continue;
-		if (!ranks[rank].speaks)
-			ranks[rank].enqueued = -1;
-		ranks[rank].speaks = true;
-		memcpy(ranks[rank].node, e->node, sizeof(e->node));
-		n = number_behind(text, e->len, "last enqueued NCCL work: ");
-		if (n < 0)
-			n = number_behind(text, e->len, "last enqueued work: ");
-		if (n > ranks[rank].enqueued)
-			ranks[rank].enqueued = n;
-		if (rank > highest)
-			highest = rank;
-	}
-	return highest;
+	if (p->local)
+		snprintf(text, size, "rank %d of group %s", p->rank, p->group);
+	else
+		snprintf(text, size, "rank %d", p->rank);
+	return text;
 }
 
 static void
-add(struct verdict *v, const char *node, const char *why)
+accuse(struct verdict *v, const struct watch_peer *p, const char *why)
 {
-	struct verdict_suspect *s;
+	char who[128], text[320];
 
-	if (v->suspect_count == VERDICT_SUSPECTS)
-		return;
-	s = &v->suspects[v->suspect_count++];
-	s->node = *node ? strdup(node) : NULL;
-	s->why = strdup(why);
+	snprintf(text, sizeof(text), "%s %s", named(p, who, sizeof(who)), why);
+	suspect_add(v, p->node, p->local ? -1 : p->rank, text);
 }
 
-void
-watchdog_suspects(const struct case_file *c, struct verdict *v)
+static int
+by_seq(const void *a, const void *b)
 {
-	struct counters *ranks = calloc(RANKS_MAX, sizeof(*ranks));
-	int highest, r, speakers = 0, silent = 0;
-	int64_t most = -1;
-	char why[160];
+	const struct watch_peer *const *x = a, *const *y = b;
 
-	if (ranks == NULL)
-		return;
-	highest = collect(c, ranks);
-	for (r = 0; r <= highest; r++) {
-		if (!ranks[r].speaks) {
-			silent++;
+	return (*x)->seq < (*y)->seq ? -1 : (*x)->seq > (*y)->seq;
+}
+
+/* The number that most members wait in, and the most that any enqueued. */
+static void
+measure(struct group *g)
+{
+	size_t i, run = 0;
+
+	g->seq = g->enqueued = -1;
+	g->seq_count = 0;
+	qsort(g->peers, g->count, sizeof(*g->peers), by_seq);
+	for (i = 0; i < g->count; i++) {
+		const struct watch_peer *p = g->peers[i];
+
+		run = i > 0 && p->seq == g->peers[i - 1]->seq ? run + 1 : 1;
+		if (p->seq >= 0 && run > g->seq_count) {
+			g->seq_count = run;
+			g->seq = p->seq;
+		}
+		if (p->enqueued > g->enqueued)
+			g->enqueued = p->enqueued;
+	}
+}
+
+/* Ranks in a group without a name may be in different ones, so that only the few that
+ * are behind many tell something. */
+static bool
+is_behind(const struct group *g, const struct watch_peer *p)
+{
+	if (p->seq >= 0 && g->seq >= 0 && p->seq < g->seq)
+		return g->seq_count > 1 && g->seq_count * 2 > g->count;
+	return false;
+}
+
+static const struct watch_peer *
+find_stragglers(const struct group *g, struct verdict *v)
+{
+	const struct watch_peer *first = NULL;
+	int64_t need;
+	char why[200];
+	size_t i;
+
+	for (i = 0; i < g->count; i++) {
+		const struct watch_peer *p = g->peers[i];
+
+		need = g->seq >= 0 ? g->seq : g->enqueued;
+		if (p->enqueued >= 0 && p->enqueued < need &&
+		    (g->seq >= 0 || g->count > 1)) {
+			snprintf(why, sizeof(why), "enqueued %lld collectives, "
+			    "others %lld: it did not enter the one that timed out",
+			    (long long)p->enqueued, (long long)
+			    (g->enqueued > need ? g->enqueued : need));
+		} else if (is_behind(g, p)) {
+			snprintf(why, sizeof(why), "waits in collective %lld, the "
+			    "others in %lld", (long long)p->seq,
+			    (long long)g->seq);
+		} else if (p->told && !p->timed_out && p->enqueued >= 0 &&
+		    p->enqueued == p->completed) {
+			snprintf(why, sizeof(why), "had completed all of its %lld "
+			    "collectives when it heard of the timeout",
+			    (long long)p->enqueued);
+		} else {
 			continue;
 		}
-		speakers++;
-		if (ranks[r].enqueued > most)
-			most = ranks[r].enqueued;
+		accuse(v, p, why);
+		if (first == NULL || p->enqueued < first->enqueued)
+			first = p;
 	}
-	for (r = 0; r <= highest; r++) {
-		if (!ranks[r].speaks || ranks[r].enqueued < 0 ||
-		    ranks[r].enqueued >= most)
+	return first;
+}
+
+/* Operations whose sizes are the same on all ranks. */
+static bool
+is_even(const char *op)
+{
+	return strncmp(op, "ALLREDUCE", 9) == 0 || strcmp(op, "BROADCAST") == 0 ||
+	    strcmp(op, "_BROADCAST_OOP") == 0 || strcmp(op, "REDUCE") == 0 ||
+	    strcmp(op, "_REDUCE_OOP") == 0 || strcmp(op, "_ALLGATHER_BASE") == 0 ||
+	    strcmp(op, "_REDUCE_SCATTER_BASE") == 0;
+}
+
+static bool
+differs(const struct watch_peer *a, const struct watch_peer *b)
+{
+	if (strcmp(a->op, b->op) != 0)
+		return true;
+	return is_even(a->op) && a->numel_in >= 0 && b->numel_in >= 0 &&
+	    (a->numel_in != b->numel_in || a->numel_out != b->numel_out);
+}
+
+/* The members at the common number that do not do what most of them do. */
+static const struct watch_peer *
+find_mismatch(const struct group *g, struct verdict *v)
+{
+	const struct watch_peer *first = NULL, *most = NULL;
+	size_t i, k, n, best = 0;
+	char why[240];
+
+	if (g->peers[0]->group[0] == '\0' || g->seq < 0)
+		return NULL;
+	for (i = 0; i < g->count; i++) {
+		for (n = 0, k = 0; k < g->count; k++)
+			n += g->peers[i]->seq == g->seq &&
+			    g->peers[k]->seq == g->seq &&
+			    !differs(g->peers[i], g->peers[k]);
+		if (n > best) {
+			best = n;
+			most = g->peers[i];
+		}
+	}
+	for (i = 0; i < g->count && most != NULL; i++) {
+		const struct watch_peer *p = g->peers[i];
+
+		if (p->seq != g->seq || !differs(p, most))
 			continue;
-		snprintf(why, sizeof(why), "rank %d enqueued %lld collectives, "
-		    "others %lld: it did not enter the one that timed out", r,
-		    (long long)ranks[r].enqueued, (long long)most);
-		add(v, ranks[r].node, why);
+		snprintf(why, sizeof(why), "is in %s of %lld elements as collective "
+		    "%lld, others in %s of %lld", p->op, (long long)p->numel_in,
+		    (long long)p->seq, most->op, (long long)most->numel_in);
+		accuse(v, p, why);
+		if (first == NULL)
+			first = p;
 	}
-	for (r = 0; r <= highest && silent == 1 && speakers >= SPEAKERS_MIN; r++) {
-		if (ranks[r].speaks)
+	return first;
+}
+
+static void
+find_stuck(const struct group *g, struct verdict *v)
+{
+	size_t i;
+
+	for (i = 0; i < g->count; i++)
+		if (g->peers[i]->stuck)
+			accuse(v, g->peers[i], "does not get on: its watchdog itself "
+			    "is stuck, in a call of CUDA or for Python's lock");
+}
+
+/* Ranks that a log of their own, or the numbers around them, show to exist, and that
+ * say nothing while many others complain. */
+static void
+find_silent(const struct case_file *c, const struct watch_list *l,
+    struct verdict *v)
+{
+	char *seen = calloc(RANKS_MAX, 1), why[160];
+	int highest = -1, r, speakers = 0, silent = 0;
+	size_t i;
+
+	if (seen == NULL)
+		return;
+	for (i = 0; i < l->count; i++) {
+		r = l->list[i].rank;
+		if (l->list[i].local || r >= RANKS_MAX)
+			continue;
+		speakers += seen[r] == 0;
+		seen[r] = 1;
+		highest = r > highest ? r : highest;
+	}
+	for (i = 0; i < c->count; i++) {
+		r = c->causes[i].event.rank;
+		if (r >= 0 && r < RANKS_MAX && c->causes[i].event.rank_is_task == 0) {
+			speakers += seen[r] == 0;
+			seen[r] = 1;
+		}
+	}
+	for (i = 0; i < c->feed->count; i++) {
+		r = c->feed->streams[i].rank;
+		highest = r > highest && r < RANKS_MAX ? r : highest;
+	}
+	for (r = 0; r <= highest; r++)
+		silent += !seen[r];
+	for (r = 0; r <= highest && speakers >= SPEAKERS_MIN &&
+	    silent <= SILENT_MAX && silent * 2 < speakers; r++) {
+		if (seen[r])
 			continue;
 		snprintf(why, sizeof(why), "rank %d is silent while %d others "
 		    "complain: it may have stopped first", r, speakers);
-		add(v, "", why);
+		suspect_add(v, "", r, why);
 	}
-	free(ranks);
+	free(seen);
+}
+
+static void
+find_named(const struct watch_list *l, struct verdict *v)
+{
+	char why[100];
+	size_t i;
+
+	for (i = 0; i < l->named_count; i++) {
+		snprintf(why, sizeof(why), "rank %d is missing, as others say",
+		    l->named[i]);
+		suspect_add(v, "", l->named[i], why);
+	}
+}
+
+static int
+by_group(const void *a, const void *b)
+{
+	return strcmp((*(const struct watch_peer *const *)a)->group,
+	    (*(const struct watch_peer *const *)b)->group);
+}
+
+/* The candidate that is the line of a peer. */
+static const struct cause *
+line_of(const struct case_file *c, const struct watch_peer *p)
+{
+	size_t i;
+
+	for (i = 0; p != NULL && i < c->count; i++)
+		if (c->causes[i].event.stream == p->stream &&
+		    c->causes[i].event.start == p->start && !c->causes[i].exit)
+			return &c->causes[i];
+	return NULL;
+}
+
+const struct cause *
+watchdog_judge(const struct case_file *c, struct verdict *v, bool *mismatch)
+{
+	struct watch_list l = {0};
+	const struct watch_peer **all = NULL, *odd = NULL, *late = NULL, *p;
+	const struct cause *own;
+	struct group g;
+	size_t i, k;
+
+	*mismatch = false;
+	if (watch_read(&l, c, NULL) == 0)
+		all = calloc(l.count + 1, sizeof(struct watch_peer *));
+	for (i = 0; all != NULL && i < l.count; i++)
+		all[i] = &l.list[i];
+	if (all != NULL)
+		qsort(all, l.count, sizeof(struct watch_peer *), by_group);
+	find_named(&l, v);
+	for (i = 0; all != NULL && i < l.count; i = k) {
+		for (k = i + 1; k < l.count &&
+		    strcmp(all[k]->group, all[i]->group) == 0; k++)
+			;
+		g = (struct group){ .peers = all + i, .count = k - i };
+		measure(&g);
+		if ((p = find_mismatch(&g, v)) != NULL && odd == NULL)
+			odd = p;
+		if ((p = find_stragglers(&g, v)) != NULL && late == NULL)
+			late = p;
+		find_stuck(&g, v);
+	}
+	if (all != NULL && l.count > 0)
+		find_silent(c, &l, v);
+	*mismatch = odd != NULL;
+	own = line_of(c, odd != NULL ? odd : late);
+	free(all);
+	watch_fini(&l);
+	return own;
 }

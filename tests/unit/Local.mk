@@ -15,6 +15,7 @@ unit_tests += \
 	%D%/test_common_writer \
 	%D%/test_common_yaml \
 	%D%/test_diagnose_causes \
+	%D%/test_diagnose_fingerprint \
 	%D%/test_diagnose_feed \
 	%D%/test_diagnose_line \
 	%D%/test_diagnose_literal \

@@ -441,34 +441,6 @@ START_TEST(watchdog_names_who_is_missing)
 }
 END_TEST
 
-/* The same failure elsewhere has the same print, another one has not. */
-START_TEST(fingerprints)
-{
-	static const char *const logs[] = {
-		"[rank0]: KeyError: 'a' of /data/n1 at 17\n",
-		"\n2026-01-31 03:12:41 [rank3]: KeyError: 'a' of /tmp/n2 at 23\n",
-		"KeyError: 'b' of /data/n1 at 17\n"
-	};
-	char print[3][17];
-	struct verdict v;
-	struct err err;
-	int i;
-
-	for (i = 0; i < 3; i++) {
-		struct feed feed = {0};
-
-		ck_assert_int_eq(feed_add_memory(&feed, "t", logs[i],
-		    strlen(logs[i]), &err), 0);
-		diagnose(&feed, &v);
-		memcpy(print[i], v.fingerprint, 17);
-		verdict_fini(&v);
-		feed_fini(&feed);
-	}
-	ck_assert_str_eq(print[0], print[1]);
-	ck_assert_str_ne(print[0], print[2]);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -479,7 +451,6 @@ main(void)
 
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_loop_test(t, one_log, 0, (int)(sizeof(rows) / sizeof(rows[0])));
-	tcase_add_test(t, fingerprints);
 	tcase_add_test(t, watchdog_names_who_is_missing);
 	tcase_add_checked_fixture(d, set_up_dir, tear_down_dir);
 	tcase_add_test(d, killed_rank_is_the_cause);

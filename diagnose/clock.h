@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clock.h - one clock for the times of all streams.
+ */
+#ifndef HOLDFAST_DIAGNOSE_CLOCK_H
+#define HOLDFAST_DIAGNOSE_CLOCK_H
+
+#include "diagnose/cause.h"
+
+/* Completes times without year or date, finds streams whose clock is off, and sets
+ * time_ns of all candidates. */
+void	clock_align(struct case_file *);
+/* When the job's own logs begin and end; LINE_NO_TIME unknown.  `zones` tells that
+ * some of them print a zone and some do not, so that hours may be between them. */
+void	clock_span(const struct case_file *, int64_t *first_ns, int64_t *last_ns,
+	    bool *zones);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * confirm.h - records that confirm what ranks say, and those that cannot belong to
+ * this job.
+ */
+#ifndef HOLDFAST_DIAGNOSE_CONFIRM_H
+#define HOLDFAST_DIAGNOSE_CONFIRM_H
+
+#include "diagnose/cause.h"
+
+/* Takes out what is too old or too new, and what completed steps refute. */
+void	confirm_drop(struct case_file *);
+/* Joins kernel records with the ends and errors of ranks; completes ranks and
+ * nodes on both sides. */
+void	confirm_join(struct case_file *);
+
+#endif
