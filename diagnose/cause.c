@@ -138,14 +138,18 @@ place(const struct case_file *c, struct cause *p)
 	struct event *e = &p->event;
 	const struct table_entry *entry = table_at(t, e->stream, e->start);
 	const struct table_entry *agent = table_of_task(t, e->stream, e->task);
-	const char *text = c->feed->streams[e->stream].data + e->start;
+	const struct stream *s = &c->feed->streams[e->stream];
 
 	if (e->pid == -1 && t->count > 0)
-		e->pid = entity_pid(text, e->len);
+		e->pid = entity_pid(s->data + e->start, e->len);
 	if (agent != NULL && e->rank_is_task)
 		e->rank = -1;
 	if (entry == NULL && e->rank == -1)
 		entry = table_of_process(t, e->stream, e->pid, e->local_rank);
+	if (entry == NULL && e->rank == -1 && e->text >= e->start &&
+	    e->text - e->start < e->len)
+		entry = table_of_message(t, s, e->stream, s->data + e->text,
+		    e->len - (e->text - e->start));
 	if (entry != NULL) {
 		if (entry->rank >= 0)
 			e->rank = entry->rank;

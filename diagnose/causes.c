@@ -135,7 +135,8 @@ ask_watchdog(struct case_file *c, const struct cause *w, struct verdict *v)
 	bool mismatch;
 	size_t i;
 
-	if (w == NULL || strcmp(w->reason->name, "nccl_timeout") != 0)
+	if (w == NULL || (strcmp(w->reason->name, "nccl_timeout") != 0 &&
+	    strcmp(w->reason->name, "hang") != 0))
 		return w;
 	own = watchdog_judge(c, v, &mismatch);
 	if (own != NULL && own->reason == w->reason)

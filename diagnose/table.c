@@ -13,6 +13,7 @@
 
 #define TABLE_BYTES	(1u << 20)	/* of one table, tracebacks included */
 #define TABLE_LINES	6000
+#define MESSAGE_MIN	12	/* a shorter text may stand anywhere */
 #define FIELD_MAX	24		/* "  error_file" and its colon */
 
 /* A line of the table, and its key when it has one. */
@@ -236,6 +237,32 @@ table_of_process(const struct table_list *l, uint32_t stream, int pid,
 		if (pid > 0 && e->pid == pid)
 			return e;
 		if (local_rank < 0 || e->local_rank != local_rank)
+			continue;
+		if (found != NULL && found->rank != e->rank)
+			return NULL;
+		found = e;
+	}
+	return found;
+}
+
+const struct table_entry *
+table_of_message(const struct table_list *l, const struct stream *s,
+    uint32_t stream, const char *text, size_t len)
+{
+	const struct table_entry *found = NULL;
+	size_t i;
+
+	for (; len > 0 && *text == ' '; text++)
+		len--;
+	while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\r'))
+		len--;
+	if (len < MESSAGE_MIN)
+		return NULL;
+	for (i = 0; i < l->count; i++) {
+		const struct table_entry *e = &l->list[i];
+
+		if (e->stream != stream || memmem(s->data + e->begin,
+		    e->end - e->begin, text, len) == NULL)
 			continue;
 		if (found != NULL && found->rank != e->rank)
 			return NULL;

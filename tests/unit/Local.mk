@@ -15,6 +15,7 @@ unit_tests += \
 	%D%/test_common_writer \
 	%D%/test_common_yaml \
 	%D%/test_diagnose_causes \
+	%D%/test_diagnose_clock \
 	%D%/test_diagnose_fingerprint \
 	%D%/test_diagnose_feed \
 	%D%/test_diagnose_line \
@@ -24,6 +25,7 @@ unit_tests += \
 	%D%/test_diagnose_progress \
 	%D%/test_diagnose_rules \
 	%D%/test_diagnose_scan \
+	%D%/test_diagnose_watchdog \
 	%D%/test_supervisor_history \
 	%D%/test_supervisor_journal \
 	%D%/test_supervisor_launch \
