@@ -539,7 +539,7 @@ literal_extract(const char *pattern, const struct scan_sample *sample,
 {
 	struct parser ps = { .p = pattern, .sample = sample };
 	struct part p = parse_alternatives(&ps);
-	const struct set *s = part_required(&ps, &p);
+	struct set *s = part_required(&ps, &p);
 	int rc = -1;
 
 	memset(out, 0, sizeof(*out));

@@ -3,6 +3,7 @@
  * literal_set.c - sets of strings for literal.c: union, product, quality.
  */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,10 @@ set_new(void)
 {
 	struct set *s = malloc(sizeof(*s));
 
-	if (s != NULL)
+	if (s != NULL) {
 		s->count = 0;
+		s->quality = NAN;
+	}
 	return s;
 }
 
@@ -44,6 +47,7 @@ set_add(struct set *s, const char *text, size_t len)
 		return false;
 	s->len[s->count] = (uint8_t)len;
 	memcpy(s->text[s->count++], text, len);
+	s->quality = NAN;
 	return true;
 }
 
@@ -64,20 +68,23 @@ set_shortest(const struct set *s)
 #define BEST		1e6
 
 double
-set_quality(const struct set *s, const struct scan_sample *sample, bool fold)
+set_quality(struct set *s, const struct scan_sample *sample, bool fold)
 {
 	size_t least = set_shortest(s), i;
 	double cost = 0, one;
 
 	if (least < SCAN_LITERAL_MIN)
 		return -1;
-	for (i = 0; sample != NULL && i < s->count; i++) {
+	if (!isnan(s->quality))
+		return s->quality;
+	for (i = 0; sample != NULL && i < s->count && cost < BEST; i++) {
 		one = COMMON_COST * scan_sample_cost(sample, s->text[i], s->len[i],
 		    fold);
 		cost += one < BEST ? one : BEST;
 	}
 	cost -= (double)(least > 24 ? 24 : least) * 16 - (double)s->count;
-	return BEST / (1 + (cost < -400 ? 0 : cost + 400));
+	s->quality = BEST / (1 + (cost < -400 ? 0 : cost + 400));
+	return s->quality;
 }
 
 /* Keeps the better of two required sets, frees the other. */

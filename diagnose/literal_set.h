@@ -16,6 +16,7 @@
 
 struct set {
 	size_t	 count;
+	double	 quality;	/* NAN: not known yet */
 	uint8_t	 len[SET_MAX];
 	char	 text[SET_MAX][TEXT_MAX];
 };
@@ -27,7 +28,7 @@ struct set *set_of(const char *text, size_t len);
 bool	set_add(struct set *, const char *text, size_t len);
 /* Higher is better: rare in healthy logs, long, few; negative: of no use.  NULL
  * is fine, also for the sample. */
-double	set_quality(const struct set *, const struct scan_sample *, bool fold);
+double	set_quality(struct set *, const struct scan_sample *, bool fold);
 /* Keeps the better of two, frees the other. */
 struct set *set_better(struct set *, struct set *, const struct scan_sample *,
 	    bool fold);

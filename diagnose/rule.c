@@ -136,6 +136,7 @@ rule_set_free(struct rule_set *set)
 		yaml_free(set->docs[i]);
 	drop_scanners(set);
 	scan_sample_free(set->sample);
+	free(set->by_id);
 	free(set->rules);
 	free(set->reasons);
 	free(set->owned);
@@ -174,15 +175,47 @@ rule_set_own(struct rule_set *set, void *memory, struct err *err)
 	return 0;
 }
 
+/* The slot of an id in the table, or the empty one where it belongs. */
+static uint32_t *
+id_slot(const struct rule_set *set, const char *id)
+{
+	uint32_t h = 2166136261u;	/* FNV-1a */
+	const char *p;
+
+	for (p = id; *p != '\0'; p++)
+		h = (h ^ (unsigned char)*p) * 16777619u;
+	for (;; h++) {
+		uint32_t *s = &set->by_id[h & (set->by_id_size - 1)];
+
+		if (*s == 0 || strcmp(set->rules[*s - 1].def.id, id) == 0)
+			return s;
+	}
+}
+
+/* Makes the table anew, with room for `count` rules. */
+static int
+index_ids(struct rule_set *set, size_t count, struct err *err)
+{
+	size_t size = 64, i;
+
+	while (size < 4 * count)
+		size *= 2;
+	free(set->by_id);
+	set->by_id = calloc(size, sizeof(*set->by_id));
+	if (set->by_id == NULL) {
+		set->by_id_size = 0;
+		return err_memory(err);
+	}
+	set->by_id_size = size;
+	for (i = 0; i < set->count; i++)
+		*id_slot(set, set->rules[i].def.id) = (uint32_t)i + 1;
+	return 0;
+}
+
 int
 rule_set_find(const struct rule_set *set, const char *id)
 {
-	size_t i;
-
-	for (i = 0; i < set->count; i++)
-		if (strcmp(set->rules[i].def.id, id) == 0)
-			return (int)i;
-	return -1;
+	return set->by_id_size == 0 ? -1 : (int)*id_slot(set, id) - 1;
 }
 
 const struct reason *
@@ -200,16 +233,22 @@ int
 rule_set_add(struct rule_set *set, const struct rule_def *def,
     struct err *err)
 {
-	int at = rule_set_find(set, def->id);
+	int at;
 
+	if (2 * (set->count + 1) > set->by_id_size &&
+	    index_ids(set, set->count + 1, err) == -1)
+		return -1;
+	at = rule_set_find(set, def->id);
 	if (at == -1) {
 		if (grow(&set->rules, set->count, &set->cap,
 		    sizeof(*set->rules), err) == -1)
 			return -1;
 		at = (int)set->count++;
-	} else {
-		rule_fini(&set->rules[at]);
+		set->rules[at] = (struct rule){ .def = *def, .after = -1 };
+		*id_slot(set, def->id) = (uint32_t)at + 1;
+		return 0;
 	}
+	rule_fini(&set->rules[at]);
 	set->rules[at] = (struct rule){ .def = *def, .after = -1 };
 	return 0;
 }
@@ -254,7 +293,7 @@ rule_set_add_builtin(struct rule_set *set, struct err *err)
 		set->rules[set->count++] =
 		    (struct rule){ .def = rule_builtin[i], .after = -1 };
 	}
-	return 0;
+	return index_ids(set, set->count, err);
 }
 
 static void

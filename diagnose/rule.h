@@ -97,6 +97,8 @@ struct rule {
 struct rule_set {
 	struct rule	*rules;
 	size_t		 count, cap;
+	uint32_t	*by_id;		/* hash table of index + 1 */
+	size_t		 by_id_size;	/* a power of two, at least twice count */
 	struct reason	*reasons;
 	size_t		 reason_count, reason_cap;
 	/* Literals of all rules, by group, and where each group ends. */
