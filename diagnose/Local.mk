@@ -38,7 +38,11 @@ libdiagnose_la_SOURCES = \
 	%D%/feed.c %D%/feed.h \
 	%D%/feed_file.c %D%/feed_file.h \
 	%D%/feed_name.c %D%/feed_name.h \
+	%D%/feed_path.c %D%/feed_path.h \
+	%D%/feed_seen.c %D%/feed_seen.h \
+	%D%/feed_set.c %D%/feed_set.h \
 	%D%/feed_spool.c %D%/feed_spool.h \
+	%D%/feed_text.c %D%/feed_text.h \
 	%D%/feed_tree.c %D%/feed_tree.h \
 	%D%/fingerprint.c %D%/fingerprint.h \
 	%D%/guard.c %D%/guard.h \
@@ -55,6 +59,10 @@ libdiagnose_la_SOURCES = \
 	%D%/table.c %D%/table.h \
 	%D%/template.c \
 	%D%/time_text.c %D%/time_text.h \
+	%D%/unpack.c %D%/unpack.h \
+	%D%/unpack_gz.c \
+	%D%/unpack_xz.c \
+	%D%/unpack_zstd.c \
 	%D%/verb_diagnose.c \
 	%D%/verb_rules.c \
 	%D%/verbs.h \
@@ -62,7 +70,7 @@ libdiagnose_la_SOURCES = \
 	%D%/watchdog.c %D%/watchdog.h \
 	%D%/watchdog_read.c
 nodist_libdiagnose_la_SOURCES = %D%/rules_builtin.c
-libdiagnose_la_LIBADD = libdiagnose-core.la -lm
+libdiagnose_la_LIBADD = libdiagnose-core.la $(ISAL_LIBS) $(ZSTD_LIBS) $(LZMA_LIBS) -lm
 
 %C%_mkrules_SOURCES = %D%/mkrules.c
 %C%_mkrules_LDADD = libdiagnose-core.la

@@ -1,23 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * feed.c - the streams that are diagnosed together, and what is missing.
+ *
+ * Small files are read, larger ones mapped (common/map.h): a large log needs no
+ * memory of this process, and thousands of files no descriptors.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "diagnose/feed.h"
 #include "diagnose/feed_file.h"
-#include "diagnose/feed_name.h"
+#include "diagnose/feed_path.h"
+#include "diagnose/feed_seen.h"
+#include "diagnose/feed_set.h"
 #include "diagnose/feed_tree.h"
 
+#define MISSING_MAX	1000	/* files listed; more are counted */
 
 int
 feed_add_missing(struct feed *f, const char *name, const char *why)
 {
 	char **p, *text;
 
+	if (f->missing_count == MISSING_MAX) {
+		f->missing_more++;
+		return 0;
+	}
 	if (f->missing_count == f->missing_cap) {
 		f->missing_cap = f->missing_cap ? f->missing_cap * 2 : 8;
 		p = realloc(f->missing, f->missing_cap * sizeof(*p));
@@ -34,7 +46,7 @@ feed_add_missing(struct feed *f, const char *name, const char *why)
 char **
 feed_list_missing(const struct feed *f, size_t *count)
 {
-	char **list = calloc(f->missing_count + f->count + 1, sizeof(*list));
+	char **list = calloc(f->missing_count + f->count + 2, sizeof(*list));
 	size_t i, n = 0;
 
 	*count = 0;
@@ -48,6 +60,9 @@ feed_list_missing(const struct feed *f, size_t *count)
 		    "%s: cut short or unreadable while it was read",
 		    f->streams[i].name) == -1)
 			goto fail;
+	if (f->missing_more > 0 && asprintf(&list[n++], "%zu more files",
+	    f->missing_more) == -1)
+		goto fail;
 	*count = n;
 	return list;
 fail:
@@ -75,7 +90,7 @@ feed_add_stream(struct feed *f, const char *name, struct err *err)
 		f->cap = cap;
 	}
 	s = &f->streams[f->count];
-	*s = (struct stream){ .rank = -1, .data = "" };
+	*s = (struct stream){ .rank = -1, .local_rank = -1, .data = "" };
 	if ((s->name = strdup(name)) == NULL) {
 		err_memory(err);
 		return NULL;
@@ -117,21 +132,76 @@ feed_set_heap(struct feed *f, struct stream *s, char *data, size_t len)
 	f->heap += len;
 }
 
-int
-feed_set_map(struct feed *f, struct stream *s, int fd, size_t len,
+void
+feed_skip(struct feed *f, struct stream *s, size_t n)
+{
+	s->len -= n;
+	if (s->mapped || s->borrowed) {
+		s->data += n;
+		return;
+	}
+	memmove((char *)(uintptr_t)s->data, s->data + n, s->len + MAP_TAIL);
+	f->heap -= n;
+}
+
+/* Reads what there is of the first size bytes; a failure in the middle keeps what
+ * came before it. */
+static int
+read_all(struct feed *f, struct stream *s, int fd, size_t size,
     struct err *err)
 {
+	char *data = size < SIZE_MAX / 2 ? malloc(size + MAP_TAIL) : NULL, *p;
+	size_t done = 0;
+	ssize_t n = 1;
+
+	if (data == NULL)
+		return err_memory(err);
+	while (done < size && n != 0) {
+		n = pread(fd, data + done, size - done, (off_t)done);
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1 && done == 0) {
+			err_errno(err, "cannot read");
+			free(data);
+			return -1;
+		}
+		if (n == -1) {
+			feed_add_missing(f, s->name, strerror(errno));
+			break;
+		}
+		done += (size_t)n;
+	}
+	if (done < size && (p = realloc(data, done + MAP_TAIL)) != NULL)
+		data = p;
+	memset(data + done, 0, MAP_TAIL);
+	feed_set_heap(f, s, data, done);
+	return 0;
+}
+
+int
+feed_set_file(struct feed *f, struct stream *s, int fd, size_t len,
+    struct err *err)
+{
+	struct err why = {0};
 	struct map m;
 
-	if (map_open(&m, fd, len, err) == -1)
-		return -1;
-	drop_bytes(f, s);
-	s->map = m;
-	s->data = m.data;
-	s->len = len;
-	s->mapped = true;
-	s->borrowed = false;
-	return 0;
+	if (len <= FEED_READ_MAX && f->heap + len <= FEED_HEAP_MAX)
+		return read_all(f, s, fd, len, err);
+	if (map_open(&m, fd, len, &why) == 0) {
+		drop_bytes(f, s);
+		s->map = m;
+		s->data = m.data;
+		s->len = len;
+		s->mapped = true;
+		s->borrowed = false;
+		return 0;
+	}
+	/* Too many of them; and some file systems cannot map. */
+	if (why.code == ERR_LIMIT || why.errnum == ENOMEM ||
+	    why.errnum == ENODEV)
+		return read_all(f, s, fd, len, err);
+	*err = why;
+	return -1;
 }
 
 int
@@ -142,13 +212,16 @@ feed_add(struct feed *f, const char *path, struct err *err)
 	int rc;
 
 	if (strcmp(path, "-") == 0)
-		rc = feed_file_add(f, path, path, &why);
+		rc = feed_file_add(f, path, path, false, &why);
 	else if (stat(path, &st) == -1)
 		rc = err_errno(&why, "cannot open");
+	else if ((S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)) &&
+	    feed_seen(f, &st))
+		return 0;
 	else if (S_ISDIR(st.st_mode))
 		rc = feed_tree_add(f, path, &why);
 	else
-		rc = feed_file_add(f, path, path, &why);
+		rc = feed_file_add(f, path, path, false, &why);
 	if (rc == -1 && why.code != ERR_MEMORY &&
 	    feed_add_missing(f, path, why.text) == 0)
 		return 0;
@@ -156,10 +229,10 @@ feed_add(struct feed *f, const char *path, struct err *err)
 }
 
 int
-feed_check(const struct feed *f, struct err *err)
+feed_settle(struct feed *f, struct err *err)
 {
 	if (f->count > 0)
-		return 0;
+		return feed_set_compare(f, err);
 	if (f->missing_count == 0)
 		return err_set(err, ERR_USAGE, "nothing to read");
 	if (f->missing_count == 1)
@@ -177,7 +250,7 @@ feed_add_memory(struct feed *f, const char *name, const char *data, size_t len,
 
 	if (s == NULL)
 		return -1;
-	feed_name_describe(s);
+	feed_path_describe(s);
 	s->data = data;
 	s->len = len;
 	return 0;
@@ -192,6 +265,7 @@ feed_fini(struct feed *f)
 		feed_drop_stream(f);
 	for (i = 0; i < f->missing_count; i++)
 		free(f->missing[i]);
+	feed_seen_free(f);
 	free(f->streams);
 	free(f->missing);
 	memset(f, 0, sizeof(*f));
@@ -268,6 +342,10 @@ stream_line(const struct stream *s, size_t offset)
 void
 stream_release(const struct stream *s, size_t from, size_t to)
 {
-	if (s->mapped)
-		map_release(&s->map, from, to);
+	size_t skipped;
+
+	if (!s->mapped)
+		return;
+	skipped = (size_t)(s->data - s->map.data);
+	map_release(&s->map, from > 0 ? from + skipped : 0, to + skipped);
 }

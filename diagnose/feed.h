@@ -12,6 +12,8 @@
 #include "common/err.h"
 #include "common/map.h"
 
+struct feed_seen;	/* feed_seen.c */
+
 enum stream_kind {
 	STREAM_LOG,	/* output of one rank or of many */
 	STREAM_KERNEL,	/* kernel messages of a node */
@@ -29,6 +31,8 @@ struct stream {
 	char		*name;		/* file as given, or relative to its directory */
 	char		*node;		/* from the path, NULL unknown */
 	int		 rank;		/* from the path, -1 unknown */
+	int		 local_rank;	/* likewise, where the rank is not told */
+	bool		 goes_on;	/* the next stream is its next piece */
 	enum stream_kind kind;
 	const char	*data;		/* unless borrowed, MAP_TAIL more are readable */
 	size_t		 len;
@@ -44,18 +48,22 @@ struct feed {
 	size_t		 count, cap;
 	char		**missing;	/* "path: why" of what could not be read */
 	size_t		 missing_count, missing_cap;
+	size_t		 missing_more;	/* not listed, too many */
 	size_t		 heap;		/* bytes of streams that are not mapped */
+	struct feed_seen *seen;
 };
 
 /* Adds what a path names: a file, a directory (searched to the bottom, names in
- * order), "-" for standard input.  What cannot be read is listed in `missing`;
- * only a lack of memory is an error. */
+ * order, pieces of a rotated log oldest first), "-" for standard input.  What was
+ * added before under another name is passed over; what cannot be read is listed in
+ * `missing`; only a lack of memory is an error. */
 int	feed_add(struct feed *, const char *path, struct err *err);
 /* Adds bytes of the caller, borrowed. */
 int	feed_add_memory(struct feed *, const char *name, const char *data,
 	    size_t len, struct err *err);
-/* An error that says why when there is no stream at all. */
-int	feed_check(const struct feed *, struct err *err);
+/* When all is added: reads from the names of all streams together what none tells
+ * alone.  An error that says why when there is no stream at all. */
+int	feed_settle(struct feed *, struct err *err);
 void	feed_fini(struct feed *);
 
 /* Lists why a file, or a part of it, is not diagnosed; -1 when memory is short. */
@@ -69,10 +77,15 @@ struct stream *feed_add_stream(struct feed *, const char *name,
 	    struct err *err);
 void	feed_drop_stream(struct feed *);
 /* Gives a stream its bytes, in place of those it had: from the heap, which it
- * then owns (MAP_TAIL zeros stand behind them), or mapped. */
-#define FEED_HEAP_MAX	((size_t)16 << 20)	/* then everything is mapped */
+ * then owns (MAP_TAIL zeros stand behind them), or the first len of a file.
+ * Small files are read, while that is not too much together; others are mapped,
+ * or read where that is not possible. */
+#define FEED_READ_MAX	((size_t)8192)
+#define FEED_HEAP_MAX	((size_t)16 << 20)
 void	feed_set_heap(struct feed *, struct stream *, char *data, size_t len);
-int	feed_set_map(struct feed *, struct stream *, int fd, size_t len,
+/* Leaves the first n bytes out. */
+void	feed_skip(struct feed *, struct stream *, size_t n);
+int	feed_set_file(struct feed *, struct stream *, int fd, size_t len,
 	    struct err *err);
 
 /* Who reads a stream from its beginning tells how many newlines stand before

@@ -2,12 +2,13 @@
 /*
  * feed_file.c - from a path to the bytes of a stream.
  *
- * Small files are read, larger ones mapped (common/map.h): a large log needs no
- * memory of this process, and thousands of files no descriptors.  Where mapping
- * is not possible, they are read too.
+ * Opens it, takes it in, unpacks it, and makes it UTF-8 where it is UTF-16.
+ * Invalid UTF-8 stays: rules work on bytes, and output is cleaned later.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,61 +16,25 @@
 
 #include "common/json.h"
 #include "diagnose/feed_file.h"
-#include "diagnose/feed_name.h"
+#include "diagnose/feed_path.h"
 #include "diagnose/feed_spool.h"
+#include "diagnose/feed_text.h"
+#include "diagnose/unpack.h"
 
-#define READ_MAX	8192u		/* larger files are mapped */
+#define WRITER_WAIT_MS	5000
 #define ERROR_MAX	((size_t)16 << 20)	/* of an error.json */
 
-/* Reads what there is of the first size bytes; a failure in the middle keeps what
- * came before it. */
+/* Until someone has opened a FIFO for writing, it reads as if it were at its end. */
 static int
-read_all(struct feed *f, struct stream *s, int fd, size_t size,
-    struct err *err)
+await_writer(int fd, struct err *err)
 {
-	char *data = size < SIZE_MAX / 2 ? malloc(size + MAP_TAIL) : NULL, *p;
-	size_t done = 0;
-	ssize_t n = 1;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	if (data == NULL)
-		return err_memory(err);
-	while (done < size && n != 0) {
-		n = pread(fd, data + done, size - done, (off_t)done);
-		if (n == -1 && errno == EINTR)
-			continue;
-		if (n == -1 && done == 0) {
-			err_errno(err, "cannot read");
-			free(data);
-			return -1;
-		}
-		if (n == -1) {
-			feed_add_missing(f, s->name, strerror(errno));
-			break;
-		}
-		done += (size_t)n;
-	}
-	if (done < size && (p = realloc(data, done + MAP_TAIL)) != NULL)
-		data = p;
-	memset(data + done, 0, MAP_TAIL);
-	feed_set_heap(f, s, data, done);
+	if (poll(&p, 1, WRITER_WAIT_MS) == 0)
+		return err_set(err, ERR_TIMEOUT, "nobody writes to it");
+	if (fcntl(fd, F_SETFL, 0) == -1)
+		return err_errno(err, "cannot read");
 	return 0;
-}
-
-static int
-load(struct feed *f, struct stream *s, int fd, size_t size, struct err *err)
-{
-	struct err why = {0};
-
-	if (size <= READ_MAX && f->heap + size <= FEED_HEAP_MAX)
-		return read_all(f, s, fd, size, err);
-	if (feed_set_map(f, s, fd, size, &why) == 0)
-		return 0;
-	/* Too many of them; and some file systems cannot map. */
-	if (why.code == ERR_LIMIT || why.errnum == ENOMEM ||
-	    why.errnum == ENODEV)
-		return read_all(f, s, fd, size, err);
-	*err = why;
-	return -1;
 }
 
 /* Standard input and other pipes; a failure keeps what came before it. */
@@ -146,39 +111,116 @@ open_file(const char *path, struct stat *st, struct err *err)
 		err_errno(err, "cannot stat");
 	else if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
 		err_set(err, ERR_USAGE, "neither a file nor a pipe");
-	else if (S_ISFIFO(st->st_mode) && fcntl(fd, F_SETFL, 0) == -1)
-		err_errno(err, "cannot read");
-	else
+	else if (S_ISREG(st->st_mode) || await_writer(fd, err) == 0)
 		return fd;
 	close(fd);
 	return -1;
 }
 
+/* The bytes as they are. */
+static int
+load(struct feed *f, struct stream *s, const char *path, struct err *err)
+{
+	bool in = strcmp(path, "-") == 0;
+	int fd = STDIN_FILENO, rc;
+	struct stat st;
+
+	if (in && fstat(fd, &st) == -1)
+		return err_errno(err, "cannot read");
+	if (!in && (fd = open_file(path, &st, err)) == -1)
+		return -1;
+	/* Files of the kernel have a size of 0; standard input may have been
+	 * read in part. */
+	if (S_ISREG(st.st_mode) && st.st_size > 0 &&
+	    (!in || lseek(fd, 0, SEEK_CUR) == 0))
+		rc = feed_set_file(f, s, fd, (size_t)st.st_size, err);
+	else
+		rc = load_pipe(f, s, fd, err);
+	if (!in)
+		close(fd);
+	return rc;
+}
+
+/* Puts what `spool` got in the place of the bytes.  Of a failure, what came before
+ * it is diagnosed. */
+static int
+take_spool(struct feed *f, struct stream *s, struct feed_spool *spool,
+    const char *what, const struct err *why, struct err *err)
+{
+	char text[600];
+	int rc;
+
+	if (why->code == ERR_MEMORY)
+		return err_memory(err);
+	snprintf(text, sizeof(text), "%s, %s%s", what, why->text,
+	    spool->len > 0 ? "; what came before is read" : "");
+	if (why->code != ERR_NONE && spool->len == 0)
+		return err_set(err, why->code, "%s", text);
+	if ((rc = feed_spool_finish(spool, f, s, err)) == 0 &&
+	    why->code != ERR_NONE)
+		feed_add_missing(f, s->name, text);
+	return rc;
+}
+
+static int
+unpack(struct feed *f, struct stream *s, struct err *err)
+{
+	const struct unpack_format *format = unpack_recognise(s);
+	struct feed_spool spool;
+	struct err why = {0};
+	int rc;
+
+	if (format == NULL)
+		return 0;
+	if (format->decode == NULL)
+		return err_set(err, ERR_FORMAT, "%s is not read: unpack it",
+		    format->name);
+	feed_spool_init(&spool, f);
+	format->decode(s, &spool, &why);
+	rc = take_spool(f, s, &spool, format->name, &why, err);
+	feed_spool_fini(&spool);
+	return rc;
+}
+
+static int
+to_utf8(struct feed *f, struct stream *s, struct err *err)
+{
+	struct feed_spool spool;
+	struct err why = {0};
+	size_t mark;
+	enum feed_encoding e = feed_text_encoding(s, &mark);
+	int rc;
+
+	if (e == FEED_BYTES) {
+		feed_skip(f, s, mark);
+		return 0;
+	}
+	feed_spool_init(&spool, f);
+	feed_text_convert(s, mark, e, &spool, &why);
+	rc = take_spool(f, s, &spool, "UTF-16", &why, err);
+	feed_spool_fini(&spool);
+	return rc;
+}
+
 int
-feed_file_add(struct feed *f, const char *path, const char *name,
+feed_file_add(struct feed *f, const char *path, const char *name, bool found,
     struct err *err)
 {
 	struct stream *s = feed_add_stream(f, name, err);
-	bool in = strcmp(path, "-") == 0;
-	int fd = STDIN_FILENO, rc = -1;
-	struct stat st;
 
 	if (s == NULL)
 		return -1;
-	feed_name_describe(s);
-	if (in ? fstat(fd, &st) == -1 : (fd = open_file(path, &st, err)) == -1) {
-		if (in)
-			err_errno(err, "cannot read");
-	} else if (S_ISREG(st.st_mode) && (!in || lseek(fd, 0, SEEK_CUR) == 0)) {
-		rc = load(f, s, fd, (size_t)st.st_size, err);
-	} else {
-		rc = load_pipe(f, s, fd, err);
-	}
-	if (!in && fd != -1)
-		close(fd);
-	if (rc == 0 && s->kind == STREAM_ERROR)
-		decode_error(f, s);
-	else if (rc == -1)
+	feed_path_describe(s);
+	if (load(f, s, path, err) == -1 || unpack(f, s, err) == -1 ||
+	    to_utf8(f, s, err) == -1) {
 		feed_drop_stream(f);
-	return rc;
+		return -1;
+	}
+	if (found && feed_text_is_binary(s)) {
+		feed_drop_stream(f);
+		return err_set(err, ERR_FORMAT, "binary");
+	}
+	if (s->kind == STREAM_ERROR)
+		decode_error(f, s);
+	return 0;
 }

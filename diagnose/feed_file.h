@@ -7,8 +7,9 @@
 
 #include "diagnose/feed.h"
 
-/* Opens path ("-" is standard input) and adds its bytes under a name. */
+/* Opens path ("-" is standard input) and adds its text under a name.  Binary data
+ * is refused where the file was found, and not named by the user. */
 int	feed_file_add(struct feed *, const char *path, const char *name,
-	    struct err *err);
+	    bool found, struct err *err);
 
 #endif

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feed_name.c - what the path of a file says about it.
+ * feed_name.c - which files of a directory are logs, and which are pieces of one.
  *
- * Decides which files of a directory are logs, and what their path says about
- * rank and node: Holdfast's attempts/NNNN/{rank00017.log, NODE.log, NODE.exits,
- * NODE.kmsg}, torchrun's attempt_N/LOCALRANK/{stdout.log,stderr.log,error.json},
- * and names with "rank" and a number.
+ * Reads names alone: logrotate's app.log.2.gz and messages-20260131, dates of
+ * Python's TimedRotatingFileHandler, ".old".
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -13,8 +11,10 @@
 
 #include "diagnose/feed_name.h"
 
-static const char *
-base_name(const char *path)
+#define DIGITS	"0123456789"
+
+const char *
+feed_name_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -22,90 +22,142 @@ base_name(const char *path)
 }
 
 static bool
-ends_with(const char *text, const char *end)
+is_one_of(const char *p, size_t len, const char *const *words)
 {
-	size_t n = strlen(text), k = strlen(end);
-
-	return n >= k && strcmp(text + n - k, end) == 0;
+	for (; *words != NULL; words++)
+		if (strlen(*words) == len && strncasecmp(p, *words, len) == 0)
+			return true;
+	return false;
 }
 
-/* The number behind "rank" with at most one of _ - . = between. */
-static int
-rank_in(const char *name)
+/* Length of an ending of the first len bytes, 0 when it has none of them. */
+static size_t
+ending(const char *name, size_t len, const char *const *ends)
 {
-	const char *p = name;
+	for (; *ends != NULL; ends++) {
+		size_t k = strlen(*ends);
 
-	while ((p = strcasestr(p, "rank")) != NULL) {
-		p += 4;
-		if (*p != '\0' && strchr("_-.=", *p) != NULL)
-			p++;
-		if (isdigit((unsigned char)*p) && strspn(p, "0123456789") < 8)
-			return atoi(p);
+		if (len > k && strncasecmp(name + len - k, *ends, k) == 0)
+			return k;
 	}
-	return -1;
+	return 0;
 }
 
-/* torchrun: ".../attempt_0/3/stderr.log" is local rank 3. */
-static int
-rank_of_dir(const char *name)
-{
-	const char *base = base_name(name), *p = base;
+static const char *const packed_ends[] = {
+	".gz", ".zst", ".xz", ".bz2", ".lz4", ".Z", NULL
+};
+static const char *const log_ends[] = {
+	".log", ".out", ".err", ".txt", NULL
+};
 
-	if (p - name < 2)
-		return -1;
-	for (p--; p > name && p[-1] != '/'; p--)
-		;
-	if (!isdigit((unsigned char)*p) ||
-	    strspn(p, "0123456789") != (size_t)(base - 1 - p) || base - p > 7)
-		return -1;
-	return strstr(name, "attempt_") != NULL ? atoi(p) : -1;
+/* Rotation is only believed of what is a log by its name. */
+static bool
+is_log_stem(const char *name, size_t len)
+{
+	static const char *const names[] = {
+		"stdout", "stderr", "syslog", "messages", "dmesg", "secure", NULL
+	};
+
+	return ending(name, len, log_ends) > 0 || is_one_of(name, len, names);
+}
+
+/* 20260131, 2026-01-31, 2026-01-31_03-12-41, 20260131-1769829161, to the end of the
+ * text; as a number of 14 digits, or 0. */
+static int64_t
+parse_date(const char *p, const char *end)
+{
+	char digits[15] = "00000000000000";
+	int64_t month, day;
+	size_t n = 0;
+
+	for (; p < end; p++) {
+		if (isdigit((unsigned char)*p)) {
+			if (n < 14)
+				digits[n] = *p;
+			n++;
+		} else if (n < 4 || strchr("-_T:.", *p) == NULL ||
+		    p + 1 == end) {
+			return 0;
+		}
+	}
+	if (n < 8 || n > 20 || (strncmp(digits, "19", 2) != 0 &&
+	    strncmp(digits, "20", 2) != 0))
+		return 0;
+	month = (digits[4] - '0') * 10 + digits[5] - '0';
+	day = (digits[6] - '0') * 10 + digits[7] - '0';
+	return month >= 1 && month <= 12 && day >= 1 && day <= 31 ?
+	    strtoll(digits, NULL, 10) : 0;
 }
 
 void
-feed_name_describe(struct stream *s)
+feed_name_piece(const char *base, struct feed_piece *out)
 {
-	const char *base = base_name(s->name);
-	const char *dot = strrchr(base, '.');
+	static const char *const old[] = { ".old", NULL };
+	size_t len = strlen(base), i, k;
+	int64_t when;
 
-	if (ends_with(base, ".exits"))
-		s->kind = STREAM_EXITS;
-	else if (ends_with(base, ".kmsg") || strncmp(base, "dmesg", 5) == 0)
-		s->kind = STREAM_KERNEL;
-	else if (strcmp(base, "error.json") == 0)
-		s->kind = STREAM_ERROR;
-	s->rank = rank_in(base);
-	if (s->rank == -1)
-		s->rank = rank_of_dir(s->name);
-	if (dot != NULL && dot > base && (s->kind == STREAM_EXITS ||
-	    ends_with(base, ".kmsg")))
-		s->node = strndup(base, (size_t)(dot - base));
+	len -= ending(base, len, packed_ends);
+	*out = (struct feed_piece){ len, FEED_PIECE_CURRENT };
+	if ((k = ending(base, len, old)) > 0 && is_log_stem(base, len - k)) {
+		*out = (struct feed_piece){ len - k, FEED_PIECE_CURRENT - 2 };
+		return;
+	}
+	for (i = 1; i < len; i++) {
+		if ((base[i] != '.' && base[i] != '-') || !is_log_stem(base, i))
+			continue;
+		k = strspn(base + i + 1, DIGITS);
+		if (base[i] == '.' && k > 0 && k <= 3 && i + 1 + k == len)
+			when = FEED_PIECE_CURRENT - atoi(base + i + 1) - 1;
+		else if ((when = parse_date(base + i + 1, base + len)) == 0)
+			continue;
+		*out = (struct feed_piece){ i, when };
+		return;
+	}
 }
 
-/* Files that are no logs, by name: weights, code, archives, Holdfast's own
- * records (which quote log lines). */
+int
+feed_name_compare(const char *a, const char *b)
+{
+	struct feed_piece x, y;
+	char s[256], t[256];
+	int d;
+
+	feed_name_piece(a, &x);
+	feed_name_piece(b, &y);
+	if (x.stem >= sizeof(s) || y.stem >= sizeof(t))
+		return strcmp(a, b);
+	memcpy(s, a, x.stem);
+	memcpy(t, b, y.stem);
+	s[x.stem] = t[y.stem] = '\0';
+	if ((d = strverscmp(s, t)) != 0)
+		return d;
+	if (x.when != y.when)
+		return x.when < y.when ? -1 : 1;
+	return strcmp(a, b);
+}
+
 bool
-feed_name_is_log(const char *name)
+feed_name_is_log(const char *base)
 {
 	static const char *const ends[] = {
 		".pt", ".pth", ".bin", ".safetensors", ".ckpt", ".distcp", ".npy",
-		".npz", ".zip", ".gz", ".zst", ".xz", ".bz2", ".tar", ".tgz", ".whl",
-		".so", ".o", ".pyc", ".py", ".c", ".h", ".sh", ".yaml", ".yml",
-		".jsonl", ".png", ".jpg", ".pdf", ".html", ".parquet", ".arrow",
-		".idx", ".pkl", ".model", ".pickle", ".csv", ".tsv", ".md", ".toml",
-		".db", ".sqlite", ".nsys-rep", ".sqsh", ".prom", ".sock"
+		".npz", ".zip", ".tar", ".tgz", ".txz", ".tzst", ".whl", ".rpm",
+		".deb", ".so", ".o", ".pyc", ".py", ".c", ".h", ".sh", ".yaml",
+		".yml", ".json", ".jsonl", ".png", ".jpg", ".pdf", ".html",
+		".parquet", ".arrow", ".idx", ".pkl", ".model", ".pickle", ".csv",
+		".tsv", ".md", ".toml", ".ini", ".cfg", ".db", ".sqlite",
+		".nsys-rep", ".qdrep", ".sqsh", ".prom", ".sock", ".pid", ".tmp",
+		".swp", NULL
 	};
-	const char *dot = strrchr(name, '.');
-	size_t i;
+	/* "git-info.log" of NeMo is a patch. */
+	static const char *const names[] = {
+		"lock", "git-info.log", NULL
+	};
+	struct feed_piece piece;
 
-	if (name[0] == '.' || strcmp(name, "lock") == 0 ||
-	    strncmp(name, "events.out.tfevents", 19) == 0)
-		return false;
-	if (dot == NULL)
-		return true;
-	if (strcmp(dot, ".json") == 0)
-		return strcmp(name, "error.json") == 0;
-	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (strcasecmp(dot, ends[i]) == 0)
-			return false;
-	return true;
+	feed_name_piece(base, &piece);
+	return strcmp(base, "error.json") == 0 || (base[0] != '.' &&
+	    strncmp(base, "events.out.tfevents", 19) != 0 &&
+	    !is_one_of(base, piece.stem, names) &&
+	    ending(base, piece.stem, ends) == 0);
 }

@@ -109,7 +109,7 @@ feed_spool_finish(struct feed_spool *s, struct feed *f, struct stream *stream,
 	size_t len = s->heap.len;
 
 	if (s->fd != -1)
-		return feed_set_map(f, stream, s->fd, (size_t)s->len, err);
+		return feed_set_file(f, stream, s->fd, (size_t)s->len, err);
 	if (buf_append(&s->heap, tail, sizeof(tail)) == -1)
 		return err_memory(err);
 	feed_set_heap(f, stream, buf_steal(&s->heap), len);

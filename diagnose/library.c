@@ -71,7 +71,7 @@ holdfast_diagnose_paths(struct holdfast_diagnose *h,
 	for (i = 0; i < count; i++)
 		if (feed_add(&feed, paths[i], &err) == -1)
 			break;
-	if (i < count || feed_check(&feed, &err) == -1)
+	if (i < count || feed_settle(&feed, &err) == -1)
 		feed_fini(&feed);
 	else
 		text = diagnose(h, &feed, &err);

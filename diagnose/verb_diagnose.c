@@ -80,7 +80,7 @@ run_diagnose(const struct verb *verb, int argc, char **argv)
 	for (i = first; i < argc; i++)
 		if (feed_add(&feed, argv[i], &err) == -1)
 			goto fail;
-	if (feed_check(&feed, &err) == -1 ||
+	if (feed_settle(&feed, &err) == -1 ||
 	    rule_load(o.rules, problem, NULL, &set, NULL, &err) == -1 ||
 	    causes_find(set, &feed, &v, &err) == -1)
 		goto fail;

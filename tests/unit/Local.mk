@@ -16,8 +16,9 @@ unit_tests += \
 	%D%/test_common_yaml \
 	%D%/test_diagnose_causes \
 	%D%/test_diagnose_clock \
-	%D%/test_diagnose_fingerprint \
 	%D%/test_diagnose_feed \
+	%D%/test_diagnose_feed_names \
+	%D%/test_diagnose_fingerprint \
 	%D%/test_diagnose_line \
 	%D%/test_diagnose_literal \
 	%D%/test_diagnose_live \
@@ -25,6 +26,7 @@ unit_tests += \
 	%D%/test_diagnose_progress \
 	%D%/test_diagnose_rules \
 	%D%/test_diagnose_scan \
+	%D%/test_diagnose_unpack \
 	%D%/test_diagnose_watchdog \
 	%D%/test_supervisor_history \
 	%D%/test_supervisor_journal \

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "diagnose/feed.h"
@@ -111,18 +112,18 @@ START_TEST(unreadable_is_listed)
 	write_text(good, "a line\n");
 	ck_assert_int_eq(symlink("nowhere", link), 0);
 	add(&f, gone);
-	ck_assert_int_eq(feed_check(&f, &err), -1);
+	ck_assert_int_eq(feed_settle(&f, &err), -1);
 	ck_assert_ptr_nonnull(strstr(err.text, "gone.log: cannot open: No such"));
 	add(&f, "/dev/null");
 	add(&f, dir);
-	ck_assert_int_eq(feed_check(&f, &err), 0);
+	ck_assert_int_eq(feed_settle(&f, &err), 0);
 	ck_assert_uint_eq(f.count, 1);
 	ck_assert_uint_eq(f.missing_count, 3);
 	expect_missing(&f, 0, gone, "No such file");
 	expect_missing(&f, 1, "/dev/null: ", "neither a file nor a pipe");
 	expect_missing(&f, 2, "link.log: ", "No such file");
 	feed_fini(&f);
-	ck_assert_int_eq(feed_check(&f, &err), -1);
+	ck_assert_int_eq(feed_settle(&f, &err), -1);
 	add(&f, unit_dir());
 	expect_missing(&f, 0, "/", "no log in it");
 	feed_fini(&f);
@@ -190,6 +191,133 @@ START_TEST(line_numbers)
 }
 END_TEST
 
+/* Through a pipe, as standard input, from a child that pauses in the middle. */
+static void
+piped(const char *text, size_t len)
+{
+	int fds[2];
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(fds), 0);
+	ck_assert_int_ne(pid = fork(), -1);
+	if (pid == 0) {
+		close(fds[0]);
+		if (write(fds[1], text, len / 2) == -1 || usleep(20000) == -1 ||
+		    write(fds[1], text + len / 2, len - len / 2) == -1)
+			_exit(1);
+		_exit(0);
+	}
+	close(fds[1]);
+	ck_assert_int_eq(dup2(fds[0], STDIN_FILENO), STDIN_FILENO);
+	close(fds[0]);
+}
+
+START_TEST(standard_input)
+{
+	/* "packed\n" by gzip(1) */
+	static const char gz[] = "\x1f\x8b\x08\0\0\0\0\0\0\x03\x2b\x48\x4c\xce"
+	    "\x4e\x4d\xe1\x02\0\x43\xe0\x41\x2f\x07\0\0\0";
+	size_t len = 3 << 20;
+	char *data = calloc(1, len);
+	struct feed f = {0};
+
+	ck_assert_ptr_nonnull(data);
+	memset(data, 'x', len);
+	piped(data, len);
+	add(&f, "-");
+	ck_assert_uint_eq(f.streams[0].len, len);
+	ck_assert(f.streams[0].mapped);
+	ck_assert_int_eq(memcmp(f.streams[0].data, data, len), 0);
+	ck_assert_str_eq(f.streams[0].name, "-");
+	feed_fini(&f);
+	free(data);
+
+	piped(gz, sizeof(gz) - 1);
+	add(&f, "-");
+	ck_assert_uint_eq(f.missing_count, 0);
+	ck_assert_uint_eq(f.streams[0].len, 7);
+	ck_assert_int_eq(memcmp(f.streams[0].data, "packed\n", 7), 0);
+	feed_fini(&f);
+
+}
+END_TEST
+
+START_TEST(file_as_standard_input)
+{
+	const char *path = unit_path(unit_dir(), "a");
+	struct feed f = {0};
+	char line[4];
+	int fd;
+
+	write_text(path, "one\ntwo\n");
+	ck_assert_int_ne(fd = open(path, O_RDONLY), -1);
+	ck_assert_int_eq(dup2(fd, STDIN_FILENO), STDIN_FILENO);
+	close(fd);
+	add(&f, "-");
+	ck_assert_uint_eq(f.streams[0].len, 8);
+	feed_fini(&f);
+	/* What was read of it before is gone. */
+	ck_assert_int_eq(read(STDIN_FILENO, line, 4), 4);
+	add(&f, "-");
+	ck_assert_uint_eq(f.streams[0].len, 4);
+	ck_assert_int_eq(memcmp(f.streams[0].data, "two\n", 4), 0);
+	feed_fini(&f);
+}
+END_TEST
+
+START_TEST(fifo)
+{
+	const char *path = unit_path(unit_dir(), "fifo");
+	struct feed f = {0};
+	pid_t pid;
+
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_ne(pid = fork(), -1);
+	if (pid == 0) {
+		usleep(100000);
+		write_text(path, "late\n");
+		_exit(0);
+	}
+	add(&f, path);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_assert_uint_eq(f.count, 1);
+	ck_assert_uint_eq(f.streams[0].len, 5);
+	feed_fini(&f);
+	/* Without a writer it ends too, some seconds later. */
+	add(&f, path);
+	ck_assert_uint_eq(f.count, 0);
+	expect_missing(&f, 0, path, "nobody writes to it");
+	feed_fini(&f);
+}
+END_TEST
+
+/* As an ordinary user; root may read everything. */
+START_TEST(no_permission)
+{
+	const char *dir = unit_dir(), *sub = unit_path(dir, "sub");
+	struct feed f = {0};
+
+	write_text(unit_path(dir, "good.log"), "a\n");
+	write_text(unit_path(dir, "bad.log"), "b\n");
+	ck_assert_int_eq(mkdir(sub, 0), 0);
+	ck_assert_int_eq(chmod(unit_path(dir, "bad.log"), 0), 0);
+	ck_assert_int_eq(chmod(unit_path(dir, "good.log"), 0644), 0);
+	ck_assert_int_eq(chmod(dir, 0755), 0);
+	ck_assert_int_eq(chmod(unit_path(dir, ".."), 0755), 0);
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	add(&f, dir);
+	ck_assert_uint_eq(f.count, 1);
+	ck_assert_uint_eq(f.missing_count, 2);
+	expect_missing(&f, 0, "bad.log", "Permission denied");
+	expect_missing(&f, 1, "sub", "Permission denied");
+	feed_fini(&f);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(chmod(sub, 0700), 0);
+}
+END_TEST
+
 static void
 add_tests(TCase *t)
 {
@@ -198,6 +326,10 @@ add_tests(TCase *t)
 	tcase_add_test(t, unreadable_is_listed);
 	tcase_add_test(t, cut_while_it_is_read);
 	tcase_add_test(t, line_numbers);
+	tcase_add_test(t, standard_input);
+	tcase_add_test(t, file_as_standard_input);
+	tcase_add_test(t, fifo);
+	tcase_add_test(t, no_permission);
 }
 
 int
