@@ -169,17 +169,17 @@ span_of(size_t len, size_t *file_span)
 }
 
 static void *
-map_pages(int fd, size_t span, size_t file_span)
+map_pages(int fd, off_t offset, size_t span, size_t file_span)
 {
 	char *p, *q;
 
 	if (span == file_span)
-		return mmap(NULL, span, PROT_READ, MAP_PRIVATE, fd, 0);
+		return mmap(NULL, span, PROT_READ, MAP_PRIVATE, fd, offset);
 	p = mmap(NULL, span, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS |
 	    MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return p;
-	q = mmap(p, file_span, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+	q = mmap(p, file_span, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, offset);
 	if (q == MAP_FAILED) {
 		int saved = errno;
 
@@ -190,7 +190,7 @@ map_pages(int fd, size_t span, size_t file_span)
 }
 
 int
-map_open(struct map *m, int fd, size_t len, struct err *err)
+map_open(struct map *m, int fd, off_t offset, size_t len, struct err *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	size_t span, file_span;
@@ -214,7 +214,7 @@ map_open(struct map *m, int fd, size_t len, struct err *err)
 	pthread_mutex_unlock(&lock);
 	if (m->slot == NO_SLOT)
 		return err_set(err, ERR_LIMIT, "too many mappings");
-	if ((p = map_pages(fd, span, file_span)) == MAP_FAILED) {
+	if ((p = map_pages(fd, offset, span, file_span)) == MAP_FAILED) {
 		err_errno(err, "cannot map");
 		pthread_mutex_lock(&lock);
 		give_slot(m->slot);

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/err.h"
 
@@ -27,10 +28,12 @@ struct map {
 	uint32_t	 slot;		/* of the handler's table */
 };
 
-/* Maps the first len bytes of a file for reading; the descriptor is not needed
- * any more then.  ERR_LIMIT when a further mapping would leave too few of those
- * that vm.max_map_count allows for the rest of the process. */
-int	map_open(struct map *, int fd, size_t len, struct err *err);
+/* Maps len bytes of a file for reading, from an offset that is a multiple of the
+ * page size; the descriptor is not needed any more then.  ERR_LIMIT when a further
+ * mapping would leave too few of those that vm.max_map_count allows for the rest of
+ * the process. */
+int	map_open(struct map *, int fd, off_t offset, size_t len,
+	    struct err *err);
 void	map_close(struct map *);
 
 /* True when a part of the file was gone, and zeros were read. */

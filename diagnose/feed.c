@@ -17,6 +17,7 @@
 #include "diagnose/feed_path.h"
 #include "diagnose/feed_seen.h"
 #include "diagnose/feed_set.h"
+#include "diagnose/feed_spool.h"
 #include "diagnose/feed_tree.h"
 
 #define MISSING_MAX	1000	/* files listed; more are counted */
@@ -147,7 +148,7 @@ feed_skip(struct feed *f, struct stream *s, size_t n)
 /* Reads what there is of the first size bytes; a failure in the middle keeps what
  * came before it. */
 static int
-read_all(struct feed *f, struct stream *s, int fd, size_t size,
+read_all(struct feed *f, struct stream *s, int fd, off_t offset, size_t size,
     struct err *err)
 {
 	char *data = size < SIZE_MAX / 2 ? malloc(size + MAP_TAIL) : NULL, *p;
@@ -157,7 +158,8 @@ read_all(struct feed *f, struct stream *s, int fd, size_t size,
 	if (data == NULL)
 		return err_memory(err);
 	while (done < size && n != 0) {
-		n = pread(fd, data + done, size - done, (off_t)done);
+		n = pread(fd, data + done, size - done,
+		    offset + (off_t)done);
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1 && done == 0) {
@@ -179,15 +181,15 @@ read_all(struct feed *f, struct stream *s, int fd, size_t size,
 }
 
 int
-feed_set_file(struct feed *f, struct stream *s, int fd, size_t len,
-    struct err *err)
+feed_set_file(struct feed *f, struct stream *s, int fd, off_t offset,
+    size_t len, struct err *err)
 {
 	struct err why = {0};
 	struct map m;
 
 	if (len <= FEED_READ_MAX && f->heap + len <= FEED_HEAP_MAX)
-		return read_all(f, s, fd, len, err);
-	if (map_open(&m, fd, len, &why) == 0) {
+		return read_all(f, s, fd, offset, len, err);
+	if (map_open(&m, fd, offset, len, &why) == 0) {
 		drop_bytes(f, s);
 		s->map = m;
 		s->data = m.data;
@@ -199,7 +201,7 @@ feed_set_file(struct feed *f, struct stream *s, int fd, size_t len,
 	/* Too many of them; and some file systems cannot map. */
 	if (why.code == ERR_LIMIT || why.errnum == ENOMEM ||
 	    why.errnum == ENODEV)
-		return read_all(f, s, fd, len, err);
+		return read_all(f, s, fd, offset, len, err);
 	*err = why;
 	return -1;
 }
@@ -266,6 +268,7 @@ feed_fini(struct feed *f)
 	for (i = 0; i < f->missing_count; i++)
 		free(f->missing[i]);
 	feed_seen_free(f);
+	feed_spool_close(f);
 	free(f->streams);
 	free(f->missing);
 	memset(f, 0, sizeof(*f));

@@ -13,6 +13,7 @@
 #include "common/map.h"
 
 struct feed_seen;	/* feed_seen.c */
+struct feed_store;	/* feed_spool.c */
 
 enum stream_kind {
 	STREAM_LOG,	/* output of one rank or of many */
@@ -51,6 +52,7 @@ struct feed {
 	size_t		 missing_more;	/* not listed, too many */
 	size_t		 heap;		/* bytes of streams that are not mapped */
 	struct feed_seen *seen;
+	struct feed_store *store;
 };
 
 /* Adds what a path names: a file, a directory (searched to the bottom, names in
@@ -77,7 +79,7 @@ struct stream *feed_add_stream(struct feed *, const char *name,
 	    struct err *err);
 void	feed_drop_stream(struct feed *);
 /* Gives a stream its bytes, in place of those it had: from the heap, which it
- * then owns (MAP_TAIL zeros stand behind them), or the first len of a file.
+ * then owns (MAP_TAIL zeros stand behind them), or from a page of a file on.
  * Small files are read, while that is not too much together; others are mapped,
  * or read where that is not possible. */
 #define FEED_READ_MAX	((size_t)8192)
@@ -85,8 +87,8 @@ void	feed_drop_stream(struct feed *);
 void	feed_set_heap(struct feed *, struct stream *, char *data, size_t len);
 /* Leaves the first n bytes out. */
 void	feed_skip(struct feed *, struct stream *, size_t n);
-int	feed_set_file(struct feed *, struct stream *, int fd, size_t len,
-	    struct err *err);
+int	feed_set_file(struct feed *, struct stream *, int fd, off_t offset,
+	    size_t len, struct err *err);
 
 /* Who reads a stream from its beginning tells how many newlines stand before
  * offsets, in order, so that stream_line() need not count them again. */

@@ -63,7 +63,7 @@ load_pipe(struct feed *f, struct stream *s, int fd, struct err *err)
 	} else {
 		if (why.code != ERR_NONE)
 			feed_add_missing(f, s->name, why.text);
-		rc = feed_spool_finish(&spool, f, s, err);
+		rc = feed_spool_finish(&spool, s, err);
 	}
 	feed_spool_fini(&spool);
 	return rc;
@@ -133,7 +133,7 @@ load(struct feed *f, struct stream *s, const char *path, struct err *err)
 	 * read in part. */
 	if (S_ISREG(st.st_mode) && st.st_size > 0 &&
 	    (!in || lseek(fd, 0, SEEK_CUR) == 0))
-		rc = feed_set_file(f, s, fd, (size_t)st.st_size, err);
+		rc = feed_set_file(f, s, fd, 0, (size_t)st.st_size, err);
 	else
 		rc = load_pipe(f, s, fd, err);
 	if (!in)
@@ -156,7 +156,7 @@ take_spool(struct feed *f, struct stream *s, struct feed_spool *spool,
 	    spool->len > 0 ? "; what came before is read" : "");
 	if (why->code != ERR_NONE && spool->len == 0)
 		return err_set(err, why->code, "%s", text);
-	if ((rc = feed_spool_finish(spool, f, s, err)) == 0 &&
+	if ((rc = feed_spool_finish(spool, s, err)) == 0 &&
 	    why->code != ERR_NONE)
 		feed_add_missing(f, s->name, text);
 	return rc;
@@ -222,5 +222,7 @@ feed_file_add(struct feed *f, const char *path, const char *name, bool found,
 	}
 	if (s->kind == STREAM_ERROR)
 		decode_error(f, s);
+	/* One look at each of thousands of files brings many pages of each. */
+	stream_release(s, 0, s->len);
 	return 0;
 }

@@ -17,6 +17,12 @@
 #define HEAP_ONE_MAX	((size_t)1 << 20)
 #define LEN_MAX		((uint64_t)64 << 30)
 
+struct feed_store {
+	int		fd;
+	uint64_t	end;	/* at a page, where the next stream may begin */
+	uint64_t	max;
+};
+
 static const char *
 temp_dir(void)
 {
@@ -26,21 +32,65 @@ temp_dir(void)
 }
 
 void
-feed_spool_init(struct feed_spool *s, const struct feed *f)
+feed_spool_init(struct feed_spool *s, struct feed *f)
 {
 	size_t left = f->heap < FEED_HEAP_MAX ? FEED_HEAP_MAX - f->heap : 0;
 
-	*s = (struct feed_spool){ .fd = -1, .len_max = LEN_MAX,
+	*s = (struct feed_spool){ .feed = f,
 	    .heap_max = left < HEAP_ONE_MAX ? left : HEAP_ONE_MAX };
 }
 
 static int
-write_all(int fd, const char *data, size_t len, struct err *err)
+open_temp(struct err *err)
 {
+	char path[4096];
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/holdfast.XXXXXX", temp_dir()) >=
+	    (int)sizeof(path))
+		return err_set(err, ERR_USAGE, "TMPDIR is too long");
+	if ((fd = mkostemp(path, O_CLOEXEC)) == -1)
+		return err_errno(err, "cannot keep it in %s", temp_dir());
+	unlink(path);
+	return fd;
+}
+
+/* The file of a feed.  A quarter of the free space stays free. */
+static struct feed_store *
+store_of(struct feed *f, struct err *err)
+{
+	struct feed_store *t = f->store;
+	struct statvfs fs;
+
+	if (t != NULL)
+		return t;
+	if ((t = calloc(1, sizeof(*t))) == NULL) {
+		err_memory(err);
+		return NULL;
+	}
+	if ((t->fd = open_temp(err)) == -1) {
+		free(t);
+		return NULL;
+	}
+	t->max = UINT64_MAX;
+	if (fstatvfs(t->fd, &fs) == 0)
+		t->max = (uint64_t)fs.f_bavail * fs.f_frsize / 4 * 3;
+	return f->store = t;
+}
+
+static int
+write_file(struct feed_spool *s, const char *data, size_t len, struct err *err)
+{
+	struct feed_store *t = s->feed->store;
+	uint64_t at = s->start + s->len;
 	ssize_t n;
 
+	if (s->len + len > LEN_MAX || at + len > t->max)
+		return err_set(err, ERR_LIMIT, "more than %llu MiB, which is what "
+		    "%s can take", (unsigned long long)(s->len >> 20),
+		    temp_dir());
 	while (len > 0) {
-		n = write(fd, data, len);
+		n = pwrite(t->fd, data, len, (off_t)at);
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1)
@@ -48,32 +98,9 @@ write_all(int fd, const char *data, size_t len, struct err *err)
 			    temp_dir());
 		data += n;
 		len -= (size_t)n;
+		at += (uint64_t)n;
 	}
-	return 0;
-}
-
-/* Moves to a file.  A quarter of the free space stays free. */
-static int
-open_file(struct feed_spool *s, struct err *err)
-{
-	struct statvfs fs;
-	char path[4096];
-	uint64_t left;
-
-	if (snprintf(path, sizeof(path), "%s/holdfast.XXXXXX", temp_dir()) >=
-	    (int)sizeof(path))
-		return err_set(err, ERR_USAGE, "TMPDIR is too long");
-	if ((s->fd = mkostemp(path, O_CLOEXEC)) == -1)
-		return err_errno(err, "cannot keep it in %s", temp_dir());
-	unlink(path);
-	if (fstatvfs(s->fd, &fs) == 0) {
-		left = (uint64_t)fs.f_bavail * fs.f_frsize / 4 * 3;
-		if (left < s->len_max)
-			s->len_max = left;
-	}
-	if (write_all(s->fd, s->heap.data, s->heap.len, err) == -1)
-		return -1;
-	buf_fini(&s->heap);
+	s->len = at - s->start;
 	return 0;
 }
 
@@ -81,38 +108,49 @@ int
 feed_spool_write(struct feed_spool *s, const void *data, size_t len,
     struct err *err)
 {
+	struct feed_store *t;
+
 	if (len == 0)
 		return 0;
-	if (s->fd == -1 && s->heap.len + len <= s->heap_max) {
+	if (s->in_file)
+		return write_file(s, data, len, err);
+	if (s->heap.len + len <= s->heap_max) {
 		if (buf_append(&s->heap, data, len) == -1)
 			return err_memory(err);
 		s->len += len;
 		return 0;
 	}
-	if (s->fd == -1 && open_file(s, err) == -1)
+	if ((t = store_of(s->feed, err)) == NULL)
 		return -1;
-	if (s->len + len > s->len_max)
-		return err_set(err, ERR_LIMIT, "more than %llu MiB, which is what "
-		    "%s can take", (unsigned long long)(s->len_max >> 20),
-		    temp_dir());
-	if (write_all(s->fd, data, len, err) == -1)
+	s->start = t->end;
+	s->len = 0;
+	if (write_file(s, s->heap.data, s->heap.len, err) == -1) {
+		s->len = s->heap.len;
 		return -1;
-	s->len += len;
-	return 0;
+	}
+	s->in_file = true;
+	buf_fini(&s->heap);
+	return write_file(s, data, len, err);
 }
 
 int
-feed_spool_finish(struct feed_spool *s, struct feed *f, struct stream *stream,
-    struct err *err)
+feed_spool_finish(struct feed_spool *s, struct stream *stream, struct err *err)
 {
 	static const char tail[MAP_TAIL];
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct feed_store *t = s->feed->store;
 	size_t len = s->heap.len;
 
-	if (s->fd != -1)
-		return feed_set_file(f, stream, s->fd, (size_t)s->len, err);
-	if (buf_append(&s->heap, tail, sizeof(tail)) == -1)
-		return err_memory(err);
-	feed_set_heap(f, stream, buf_steal(&s->heap), len);
+	if (!s->in_file) {
+		if (buf_append(&s->heap, tail, sizeof(tail)) == -1)
+			return err_memory(err);
+		feed_set_heap(s->feed, stream, buf_steal(&s->heap), len);
+		return 0;
+	}
+	if (feed_set_file(s->feed, stream, t->fd, (off_t)s->start,
+	    (size_t)s->len, err) == -1)
+		return -1;
+	t->end = (s->start + s->len + page - 1) / page * page;
 	return 0;
 }
 
@@ -120,7 +158,13 @@ void
 feed_spool_fini(struct feed_spool *s)
 {
 	buf_fini(&s->heap);
-	if (s->fd != -1)
-		close(s->fd);
-	s->fd = -1;
+}
+
+void
+feed_spool_close(struct feed *f)
+{
+	if (f->store != NULL)
+		close(f->store->fd);
+	free(f->store);
+	f->store = NULL;
 }

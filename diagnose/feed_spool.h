@@ -3,7 +3,8 @@
  * feed_spool.h - bytes that come one after the other become those of a stream.
  *
  * Few of them stay in memory; more go to a file in TMPDIR that has no name any
- * more, and are mapped at the end.
+ * more, and are mapped at the end.  All streams of a feed share that file, one
+ * spool at a time.
  */
 #ifndef HOLDFAST_DIAGNOSE_FEED_SPOOL_H
 #define HOLDFAST_DIAGNOSE_FEED_SPOOL_H
@@ -12,20 +13,24 @@
 #include "diagnose/feed.h"
 
 struct feed_spool {
+	struct feed	*feed;
 	struct buf	 heap;
 	size_t		 heap_max;
-	int		 fd;		/* -1 while the heap is enough */
-	uint64_t	 len, len_max;
+	bool		 in_file;
+	uint64_t	 start;		/* in the file */
+	uint64_t	 len;
 };
 
-void	feed_spool_init(struct feed_spool *, const struct feed *);
+void	feed_spool_init(struct feed_spool *, struct feed *);
 /* ERR_LIMIT when there would be more than TMPDIR should take; what was written
  * before stays. */
 int	feed_spool_write(struct feed_spool *, const void *data, size_t len,
 	    struct err *err);
-/* Hands everything to a stream that has no bytes yet. */
-int	feed_spool_finish(struct feed_spool *, struct feed *, struct stream *,
-	    struct err *err);
+/* Hands everything to a stream, in place of the bytes it had. */
+int	feed_spool_finish(struct feed_spool *, struct stream *, struct err *err);
 void	feed_spool_fini(struct feed_spool *);
+
+/* Closes the file of a feed; its streams stay. */
+void	feed_spool_close(struct feed *);
 
 #endif

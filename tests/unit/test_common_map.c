@@ -58,7 +58,7 @@ START_TEST(every_length_can_be_read_beyond_its_end)
 		int fd = file_of(lens[i]);
 		struct map m;
 
-		ck_assert_int_eq(map_open(&m, fd, lens[i], NULL), 0);
+		ck_assert_int_eq(map_open(&m, fd, 0, lens[i], NULL), 0);
 		close(fd);
 		ck_assert_uint_eq(m.len, lens[i]);
 		ck_assert_uint_eq(count_x(m.data, m.len + MAP_TAIL), lens[i]);
@@ -69,13 +69,27 @@ START_TEST(every_length_can_be_read_beyond_its_end)
 }
 END_TEST
 
+START_TEST(from_an_offset)
+{
+	int fd = file_of(3 * page + 10);
+	struct map m;
+
+	ck_assert_int_eq(pwrite(fd, "y", 1, (off_t)(2 * page)), 1);
+	ck_assert_int_eq(map_open(&m, fd, (off_t)(2 * page), page + 10, NULL), 0);
+	close(fd);
+	ck_assert_int_eq(m.data[0], 'y');
+	ck_assert_uint_eq(count_x(m.data, m.len), page + 9);
+	map_close(&m);
+}
+END_TEST
+
 START_TEST(a_file_that_is_cut_reads_as_zeros)
 {
 	int fd = file_of(10 * page);
 	struct map m, other;
 
-	ck_assert_int_eq(map_open(&m, fd, 10 * page, NULL), 0);
-	ck_assert_int_eq(map_open(&other, fd, 2 * page, NULL), 0);
+	ck_assert_int_eq(map_open(&m, fd, 0, 10 * page, NULL), 0);
+	ck_assert_int_eq(map_open(&other, fd, 0, 2 * page, NULL), 0);
 	ck_assert_uint_eq(count_x(m.data, m.len), m.len);
 	ck_assert_int_eq(ftruncate(fd, (off_t)(3 * page + 100)), 0);
 	ck_assert_uint_eq(count_x(m.data, m.len + MAP_TAIL), 3 * page + 100);
@@ -89,7 +103,7 @@ START_TEST(a_file_that_is_cut_reads_as_zeros)
 	ck_assert_uint_eq(count_x(m.data, m.len), 3 * page + 100);
 	map_close(&m);
 	/* The slot is fresh for the next one. */
-	ck_assert_int_eq(map_open(&m, fd, page, NULL), 0);
+	ck_assert_int_eq(map_open(&m, fd, 0, page, NULL), 0);
 	ck_assert(!map_is_hurt(&m));
 	map_close(&m);
 	map_close(&other);
@@ -117,7 +131,7 @@ START_TEST(other_addresses_go_to_the_handler_before)
 	char *p;
 
 	ck_assert_int_eq(sigaction(SIGBUS, &sa, NULL), 0);
-	ck_assert_int_eq(map_open(&m, fd, 4 * page, NULL), 0);
+	ck_assert_int_eq(map_open(&m, fd, 0, 4 * page, NULL), 0);
 	p = mmap(NULL, 4 * page, PROT_READ, MAP_PRIVATE, fd, 0);
 	ck_assert_ptr_ne(p, MAP_FAILED);
 	ck_assert_int_eq(ftruncate(fd, 0), 0);
@@ -148,7 +162,7 @@ end_of(int how)
 	if (pid == 0) {
 		setrlimit(RLIMIT_CORE, &none);
 		signal(SIGBUS, how == 2 ? SIG_IGN : SIG_DFL);
-		if (map_open(&m, fd, page, NULL) == -1)
+		if (map_open(&m, fd, 0, page, NULL) == -1)
 			_exit(99);
 		if (how == 0) {
 			p = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -184,7 +198,7 @@ START_TEST(mappings_are_bounded)
 
 	all = calloc(max, sizeof(*all));
 	ck_assert_ptr_nonnull(all);
-	while (n < max && map_open(&all[n], fd, 100, &err) == 0)
+	while (n < max && map_open(&all[n], fd, 0, 100, &err) == 0)
 		n++;
 	ck_assert_uint_gt(n, 1000);
 	ck_assert_uint_lt(n, max);
@@ -197,7 +211,7 @@ START_TEST(mappings_are_bounded)
 	ck_assert_uint_eq(count_x(all[n - 1].data, 100), 0);
 	for (i = 0; i < n; i++)
 		map_close(&all[i]);
-	ck_assert_int_eq(map_open(&all[0], fd, 100, NULL), 0);
+	ck_assert_int_eq(map_open(&all[0], fd, 0, 100, NULL), 0);
 	map_close(&all[0]);
 	free(all);
 	close(fd);
@@ -213,7 +227,7 @@ open_and_close(void *arg)
 	struct map m;
 
 	while (!stop) {
-		if (map_open(&m, fd, page, NULL) == -1)
+		if (map_open(&m, fd, 0, page, NULL) == -1)
 			return arg;
 		map_close(&m);
 	}
@@ -233,7 +247,7 @@ START_TEST(threads_do_not_disturb_each_other)
 		    open_and_close, &same), 0);
 	for (i = 0; i < 300; i++) {
 		ck_assert_int_eq(ftruncate(fd, (off_t)(64 * page)), 0);
-		ck_assert_int_eq(map_open(&m, fd, 64 * page, NULL), 0);
+		ck_assert_int_eq(map_open(&m, fd, 0, 64 * page, NULL), 0);
 		ck_assert_int_eq(ftruncate(fd, 0), 0);
 		ck_assert_uint_eq(count_x(m.data, m.len), 0);
 		ck_assert(map_is_hurt(&m));
@@ -253,6 +267,7 @@ static void
 add_tests(TCase *t)
 {
 	tcase_add_test(t, every_length_can_be_read_beyond_its_end);
+	tcase_add_test(t, from_an_offset);
 	tcase_add_test(t, a_file_that_is_cut_reads_as_zeros);
 	tcase_add_test(t, other_addresses_go_to_the_handler_before);
 	tcase_add_test(t, without_a_handler_before_it_kills);

@@ -156,10 +156,10 @@ START_TEST(cut_while_it_is_read)
 }
 END_TEST
 
-/* Against counting one by one, at places around every block. */
+/* Against counting one by one, with marks and without. */
 START_TEST(line_numbers)
 {
-	size_t len = (9 << 20) + 77, i, block = 4 << 20;
+	size_t len = (1 << 20) + 77, i, block = 256 << 10;
 	const char *path = unit_path(unit_dir(), "a.log");
 	struct feed whole = {0}, f = {0};
 	char *data = malloc(len);
@@ -168,15 +168,18 @@ START_TEST(line_numbers)
 	ck_assert(data != NULL && line != NULL);
 	line[0] = 1;
 	for (i = 0; i < len; i++) {
-		/* A million empty lines too: the counters of eight bytes. */
-		data[i] = i > 5u << 20 && i < 6u << 20 ? '\n' :
+		/* Many empty lines too: the counters of eight bytes. */
+		data[i] = i > 500000 && i < 600000 ? '\n' :
 		    unit_random(60) == 0 ? '\n' : (char)(unit_random(256));
 		line[i + 1] = line[i] + (data[i] == '\n');
 	}
 	unit_write(path, data, len);
 	add(&f, path);
 	ck_assert_int_eq(feed_add_memory(&whole, "m", data, len, NULL), 0);
-	for (i = 0; i < 3000; i++) {
+	for (i = block; i < len; i += block)
+		ck_assert_int_eq(stream_mark(&f.streams[0], i, line[i] - 1,
+		    NULL), 0);
+	for (i = 0; i < 1000; i++) {
 		size_t at = i % 3 == 0 ? i % 90 : i % 3 == 1 ?
 		    (1 + i % 2) * block + i % 50 - 25 :
 		    (size_t)unit_random((unsigned)len);

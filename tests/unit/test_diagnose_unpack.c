@@ -156,6 +156,36 @@ START_TEST(whole)
 }
 END_TEST
 
+/* They share a file; one that fails in between leaves no gap in another. */
+START_TEST(several)
+{
+	size_t lens[] = { 1500000, 1200001, 2000000, 3000, 1100000 }, i;
+	char *data[5];
+	struct feed f = {0};
+
+	for (i = 0; i < 5; i++) {
+		struct buf packed = {0};
+
+		data[i] = lines(lens[i]);
+		pack(GZ, data[i], lens[i], &packed);
+		/* Of the second one the end is missing. */
+		read_bytes(&f, "a.gz", packed.data, packed.len - 9 * (i == 1));
+		buf_fini(&packed);
+	}
+	expect_missing(&f, "truncated");
+	ck_assert_uint_eq(f.count, 5);
+	for (i = 0; i < 5; i++) {
+		const struct stream *s = &f.streams[i];
+
+		ck_assert(s->len == lens[i] || (i == 1 && s->len < lens[i] &&
+		    s->len > lens[i] / 2));
+		ck_assert_int_eq(memcmp(s->data, data[i], s->len), 0);
+		free(data[i]);
+	}
+	feed_fini(&f);
+}
+END_TEST
+
 /* Every kind of text between members: bits that a decoder read ahead are given
  * back. */
 START_TEST(members_of_every_length)
@@ -393,6 +423,7 @@ static void
 add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, whole, 1, 4);
+	tcase_add_test(t, several);
 	tcase_add_test(t, members_of_every_length);
 	tcase_add_test(t, cut_or_damaged);
 	tcase_add_test(t, trailing_bytes);
