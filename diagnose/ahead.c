@@ -278,8 +278,8 @@ next_here(struct ahead *a, uint32_t stream)
 		a->stream = stream;
 		a->offset = 0;
 	}
-	if (a->stream != stream || a->offset >= a->feed->streams[stream].len ||
-	    !take_window(a, w) || w->stream != stream)
+	a->last = stream + 1;		/* no window of a later stream */
+	if (!take_window(a, w))
 		return NULL;
 	scan_window(a, w);
 	return w;

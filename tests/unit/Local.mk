@@ -25,6 +25,7 @@ unit_tests += \
 	%D%/test_diagnose_match \
 	%D%/test_diagnose_progress \
 	%D%/test_diagnose_rules \
+	%D%/test_diagnose_pairs \
 	%D%/test_diagnose_scan \
 	%D%/test_diagnose_unpack \
 	%D%/test_diagnose_watchdog \
