@@ -2,8 +2,12 @@
 /*
  * verb.c - what all verbs share: help, usage errors, option parsing.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/text.h"
 #include "common/verb.h"
@@ -31,6 +35,41 @@ verb_fail(const struct verb *v, const struct err *err)
 {
 	fprintf(stderr, "holdfast %s: %s\n", v->name, err->text);
 	return EXIT_USAGE;
+}
+
+int
+verb_begin_output(const struct verb *v)
+{
+	bool closed[3];
+	struct err err;
+	int fd;
+
+	for (fd = 0; fd < 3; fd++) {
+		closed[fd] = fcntl(fd, F_GETFD) == -1 && errno == EBADF;
+		if (closed[fd] && open("/dev/null", O_RDWR) != fd)
+			return -1;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (!closed[STDOUT_FILENO])
+		return 0;
+	err_set(&err, ERR_USAGE, "standard output is closed");
+	verb_fail(v, &err);
+	return -1;
+}
+
+int
+verb_end_output(const struct verb *v, int status)
+{
+	struct err err;
+
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (errno != 0)
+		err_errno(&err, "cannot write the output");
+	else
+		err_set(&err, ERR_SYSTEM, "cannot write the output");
+	return verb_fail(v, &err);
 }
 
 static bool

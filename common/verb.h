@@ -41,6 +41,15 @@ int	verb_help(const struct verb *);
 /* "holdfast NAME: text" to stderr; returns EXIT_USAGE. */
 int	verb_fail(const struct verb *, const struct err *);
 
+/* For verbs whose output matters: standard streams that are closed are opened on
+ * /dev/null, so that no file takes their numbers, and SIGPIPE becomes an error of
+ * writing.  Returns 0, or -1 with the error printed when there is no standard
+ * output. */
+int	verb_begin_output(const struct verb *);
+/* Returns the status, or EXIT_USAGE with the error printed when not all of the
+ * output could be written. */
+int	verb_end_output(const struct verb *, int status);
+
 /* Parses options in any order with defaults first; handles --help (prints,
  * and sets *done).  Returns 0, or -1 with the error already printed. */
 int	verb_parse(const struct verb *, void *values, int argc, char **argv,

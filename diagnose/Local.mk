@@ -22,6 +22,7 @@ libdiagnose_la_SOURCES = \
 	%D%/ahead.c %D%/ahead.h \
 	%D%/block.c %D%/block.h \
 	%D%/card.c %D%/card.h \
+	%D%/card_text.c %D%/card_text.h \
 	%D%/cause.c %D%/cause.h \
 	%D%/causes.c %D%/causes.h \
 	%D%/clock.c %D%/clock.h \
@@ -34,6 +35,7 @@ libdiagnose_la_SOURCES = \
 	%D%/entity.c %D%/entity.h \
 	%D%/event.c %D%/event.h \
 	%D%/exits.c %D%/exits.h \
+	%D%/explain.c %D%/explain.h \
 	%D%/facts.c %D%/facts.h \
 	%D%/feed.c %D%/feed.h \
 	%D%/feed_file.c %D%/feed_file.h \
@@ -44,7 +46,11 @@ libdiagnose_la_SOURCES = \
 	%D%/feed_spool.c %D%/feed_spool.h \
 	%D%/feed_text.c %D%/feed_text.h \
 	%D%/feed_tree.c %D%/feed_tree.h \
+	%D%/findings.c %D%/findings.h \
+	%D%/findings_print.c \
 	%D%/fingerprint.c %D%/fingerprint.h \
+	%D%/follow.c %D%/follow.h \
+	%D%/follow_file.c %D%/follow_file.h \
 	%D%/guard.c %D%/guard.h \
 	%D%/line.c %D%/line.h \
 	%D%/live.c %D%/live.h \
@@ -53,8 +59,11 @@ libdiagnose_la_SOURCES = \
 	%D%/prefix_rank.c \
 	%D%/prefix_time.c \
 	%D%/progress.c %D%/progress.h \
+	%D%/quote.c %D%/quote.h \
 	%D%/report.c %D%/report.h \
 	%D%/rule_load.c %D%/rule_load.h \
+	%D%/rule_show.c %D%/rule_show.h \
+	%D%/summary.c %D%/summary.h \
 	%D%/suspects.c %D%/suspects.h \
 	%D%/table.c %D%/table.h \
 	%D%/template.c \

@@ -1,168 +1,236 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * card.c - says in this order: what, where, proof, echoes, what to do, how sure.
+ * card.c - says in this order: what, where, proof, echoes, what else it could be,
+ * what to do, what could not be read.
+ *
+ * Reads a verdict, whose texts come from logs and are cleaned before they are
+ * shown.  Each part of the card wants some rows; when all of them do not fit, those
+ * give way whose loss costs a reader least.
  */
-#include <ctype.h>
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "common/text.h"
 #include "diagnose/card.h"
+#include "diagnose/card_text.h"
 
-#define WIDTH		96
-#define ECHOES_SHORT	3
+#define COLUMNS_MIN	40
+#define COLUMNS_MAX	100
+#define MARGIN		10	/* "| label   " */
+#define BOLD		"\033[1m"
+#define DIM		"\033[2m"
+#define RED		"\033[1;31m"
+#define YELLOW		"\033[1;33m"
+#define GREEN		"\033[1;32m"
+#define PLAIN		"\033[0m"
 
-static void
-label(FILE *f, const char *name, bool colour)
+static const struct {
+	const char	*label;
+	size_t		 most;	/* rows */
+	size_t		 least;
+	const char	*colour;
+} parts[PART_COUNT] = {
+	[PART_WHAT] = { NULL, 3, 2, BOLD },
+	[PART_WHERE] = { "where", 2, 1, NULL },
+	[PART_PROOF] = { "proof", 1, 1, NULL },
+	[PART_QUOTE] = { "", 3, 1, NULL },
+	[PART_ECHOES] = { "echoes", 2, 1, NULL },
+	[PART_OR] = { "or", 1, 0, NULL },
+	[PART_SUSPECTS] = { "suspect", 3, 1, NULL },
+	[PART_READ] = { "read", 1, 1, NULL },
+	[PART_DO] = { "do", 2, 1, BOLD },
+	[PART_ADVICE] = { "", 4, 2, NULL },
+	[PART_NEXT] = { "next", 6, 3, NULL },
+	[PART_UNREAD] = { "unread", 2, 1, NULL }
+};
+
+/* Who gives up a row first. */
+static const enum part yields[] = {
+	PART_UNREAD, PART_QUOTE, PART_SUSPECTS, PART_ADVICE, PART_ECHOES,
+	PART_SUSPECTS, PART_WHERE, PART_ADVICE, PART_QUOTE, PART_WHAT, PART_DO,
+	PART_OR
+};
+
+struct card {
+	struct card_text text;
+	size_t		 rows[PART_COUNT];
+};
+
+struct card_style
+card_style_of(int fd)
 {
-	fprintf(f, "%s%-9s%s", colour ? "\033[2m" : "", name,
-	    colour ? "\033[0m" : "");
-}
+	struct card_style s = { .columns = CARD_COLUMNS };
+	const char *plain = getenv("NO_COLOR");
+	struct winsize size;
 
-/* Log text is foreign: no control character reaches the terminal. */
-static void
-put_text(FILE *f, const char *text, size_t len, size_t most)
-{
-	struct buf clean = {0};
-	size_t i, n = 0;
-
-	while (len > 0 && isspace((unsigned char)*text)) {
-		text++;
-		len--;
-	}
-	if (text_utf8_clean(text, len, &clean) == 0)
-		for (i = 0; i < clean.len; i++) {
-			unsigned char c = (unsigned char)clean.data[i];
-
-			if ((c & 0xc0) != 0x80 && n++ == most) {
-				fputs("...", f);
-				break;
-			}
-			/* C0 and DEL; C1 controls are two bytes in UTF-8. */
-			if (c == 0xc2 && i + 1 < clean.len &&
-			    (unsigned char)clean.data[i + 1] < 0xa0) {
-				i++;
-				continue;
-			}
-			fputc(c < 0x20 || c == 0x7f ? ' ' : c, f);
-		}
-	buf_fini(&clean);
-}
-
-static void
-put_where(const struct verdict *v, FILE *f)
-{
-	const char *sep = "";
-
-	if (v->root.node != NULL) {
-		put_text(f, v->root.node, strlen(v->root.node), 64);
-		sep = ", ";
-	}
-	if (v->root.gpu != NULL) {
-		fprintf(f, "%sGPU ", sep);
-		put_text(f, v->root.gpu, strlen(v->root.gpu), 40);
-		sep = ", ";
-	}
-	if (v->root.rank >= 0) {
-		fprintf(f, "%srank %d", sep, v->root.rank);
-		sep = ", ";
-	}
-	if (v->step >= 0) {
-		char step[TEXT_SPAN_MAX];
-
-		text_format_count(v->step, step);
-		fprintf(f, "%sstep %s", sep, step);
-		sep = ", ";
-	}
-	if (v->stage != NULL)
-		fprintf(f, "%sduring %s", sep, v->stage);
-	fputc('\n', f);
-}
-
-static void
-put_echoes(const struct verdict *v, bool colour, bool all, FILE *f)
-{
-	size_t i, most = all ? v->symptom_count : ECHOES_SHORT;
-
-	for (i = 0; i < v->symptom_count && i < most; i++) {
-		label(f, i == 0 ? "echoes" : "", colour);
-		fprintf(f, "%s (%" PRIu64 ") ", v->symptoms[i].reason,
-		    v->symptoms[i].count);
-		put_text(f, v->symptoms[i].file, strlen(v->symptoms[i].file), 60);
-		fprintf(f, ":%" PRId64 "\n", v->symptoms[i].line);
-	}
-	if (i < v->symptom_count) {
-		label(f, "", colour);
-		fprintf(f, "and %zu more (--all)\n", v->symptom_count - i);
-	}
-}
-
-static void
-put_action(const struct verdict *v, bool colour, FILE *f)
-{
-	label(f, "action", colour);
-	fputs(rule_action_name(v->action), f);
-	if (v->action_node != NULL) {
-		fputs(": ", f);
-		put_text(f, v->action_node, strlen(v->action_node), 64);
-	}
-	fputc('\n', f);
-	if (v->advice != NULL) {
-		label(f, "advice", colour);
-		put_text(f, v->advice, strlen(v->advice), 400);
-		fputc('\n', f);
-	}
+	if (!isatty(fd))
+		return s;
+	s.colour = plain == NULL || *plain == '\0';
+	if (ioctl(fd, TIOCGWINSZ, &size) == -1 || size.ws_col == 0)
+		return s;
+	s.columns = size.ws_col < COLUMNS_MIN ? COLUMNS_MIN :
+	    size.ws_col > COLUMNS_MAX ? COLUMNS_MAX : size.ws_col;
+	return s;
 }
 
 static const char *
-headline(const struct verdict *v)
+certainty(double x)
 {
-	switch (v->status) {
-	case VERDICT_NO_ERROR:
-		return "No error found.";
-	case VERDICT_UNDETERMINED:
-		return "The cause could not be determined.";
-	default:
-		return v->what != NULL ? v->what : v->reason;
+	return x >= 0.9 ? "very likely" : x >= 0.7 ? "likely" :
+	    x >= 0.45 ? "possible" : "a guess";
+}
+
+/* Columns for the text of a part. */
+static size_t
+room_of(const struct card *c, enum part part)
+{
+	return parts[part].label != NULL ? c->text.room :
+	    c->text.room + MARGIN - 2;
+}
+
+/* Where the next row begins; *n is the length of this one. */
+static size_t
+next_row(const struct buf *b, size_t at, size_t room, size_t *n)
+{
+	*n = quote_row(b->data + at, b->len - at, room);
+	for (at += *n; at < b->len && b->data[at] == ' '; at++)
+		;
+	return at;
+}
+
+static size_t
+count_rows(const struct buf *b, size_t room)
+{
+	size_t rows = 0, at = 0, n;
+
+	for (; at < b->len; rows++)
+		at = next_row(b, at, room, &n);
+	return rows;
+}
+
+/* Rows per part, so that frame and parts fit the card. */
+static void
+share_rows(struct card *c)
+{
+	size_t i, all = 2;
+	enum part p;
+
+	for (i = 0; i < PART_COUNT; i++) {
+		c->rows[i] = count_rows(&c->text.part[i], room_of(c, i));
+		if (c->rows[i] > parts[i].most)
+			c->rows[i] = parts[i].most;
+		all += c->rows[i];
+	}
+	for (i = 0; all > CARD_ROWS && i < sizeof(yields) / sizeof(yields[0]); i++) {
+		p = yields[i];
+		if (c->rows[p] > parts[p].least) {
+			c->rows[p]--;
+			all--;
+		}
+	}
+}
+
+/* The quoted line, cut in the middle until it fits its rows: wrapping at words
+ * takes some room. */
+static void
+cut_quote(struct card *c)
+{
+	struct buf *b = &c->text.part[PART_QUOTE], cut = {0};
+	size_t rows = c->rows[PART_QUOTE], columns = rows * c->text.room;
+
+	while (rows > 0 && columns > c->text.room / 2 &&
+	    count_rows(b, c->text.room) > rows) {
+		buf_clear(&cut);
+		if (quote_cut(b->data, b->len, &c->text.telling, columns,
+		    &cut) == -1)
+			break;
+		columns -= 4;
+		c->rows[PART_QUOTE] = count_rows(&cut, c->text.room);
+		if (c->rows[PART_QUOTE] > rows)
+			continue;
+		buf_fini(b);
+		*b = cut;
+		return;
+	}
+	c->rows[PART_QUOTE] = rows;
+	buf_fini(&cut);
+}
+
+static void
+put_part(const struct card *c, enum part part, bool colour, FILE *f)
+{
+	const struct buf *b = &c->text.part[part];
+	const char *label = parts[part].label, *paint = parts[part].colour;
+	size_t row, at = 0, n, next, room = room_of(c, part);
+	bool cut;
+
+	for (row = 0; row < c->rows[part]; row++, at = next) {
+		next = next_row(b, at, room, &n);
+		cut = row + 1 == c->rows[part] && next < b->len;
+		if (cut)
+			n = quote_row(b->data + at, b->len - at, room - 4);
+		if (label == NULL)
+			fputs("| ", f);
+		else
+			fprintf(f, "| %s%-8s%s", colour ? DIM : "",
+			    row == 0 ? label : "", colour ? PLAIN : "");
+		fprintf(f, "%s%.*s%s%s\n", colour && paint ? paint : "", (int)n,
+		    b->data + at, cut ? " ..." : "",
+		    colour && paint ? PLAIN : "");
 	}
 }
 
 void
-card_print(const struct verdict *v, bool colour, bool all, FILE *f)
+card_put_rule(const char *title, const char *paint,
+    const struct card_style *style, FILE *f)
 {
-	size_t i, most = all ? v->missing_count : 2;
+	size_t columns = (size_t)style->columns, at, n = strlen(title);
 
-	fprintf(f, "%s%s%s\n", colour ? "\033[1m" : "", headline(v),
-	    colour ? "\033[0m" : "");
-	if (v->has_root) {
-		label(f, "reason", colour);
-		fprintf(f, "%s (%s), %s, %.0f %% sure\n", v->reason, v->category,
-		    v->status == VERDICT_SYMPTOM_ONLY ? "only an echo is visible" :
-		    v->status == VERDICT_UNDETERMINED ? "undetermined" :
-		    "found in the log", 100 * v->confidence);
-		label(f, "where", colour);
-		put_where(v, f);
-		label(f, "proof", colour);
-		put_text(f, v->root.file, strlen(v->root.file), 120);
-		fprintf(f, ":%" PRId64 "\n", v->root.line);
-		label(f, "", colour);
-		put_text(f, v->root.text, v->root.text_len, WIDTH);
-		fputc('\n', f);
-		put_echoes(v, colour, all, f);
-		for (i = 0; all && i < v->alternative_count; i++) {
-			label(f, i == 0 ? "or" : "", colour);
-			fprintf(f, "%s (%.0f %%)\n", v->alternatives[i].reason,
-			    100 * v->alternatives[i].confidence);
-		}
-		put_action(v, colour, f);
+	if (quote_columns(title, n) + 2 >= columns)
+		n = quote_row(title, n, columns - 3);
+	paint = style->colour && paint != NULL ? paint : "";
+	fprintf(f, "+-%s%.*s%s", paint, (int)n, title, *paint ? PLAIN : "");
+	for (at = quote_columns(title, n) + 2; at < columns; at++)
+		fputc('-', f);
+	fputc('\n', f);
+}
+
+static void
+put_title(const struct verdict *v, const struct card_style *style, FILE *f)
+{
+	char title[160];
+
+	switch (v->status) {
+	case VERDICT_NO_ERROR:
+		snprintf(title, sizeof(title), " diagnosis: no error found ");
+		break;
+	case VERDICT_UNDETERMINED:
+		snprintf(title, sizeof(title), " diagnosis: undetermined ");
+		break;
+	default:
+		snprintf(title, sizeof(title), " diagnosis: %.32s, %.20s - %s "
+		    "(%.0f %%) ", v->reason, v->category,
+		    v->status == VERDICT_SYMPTOM_ONLY ? "only an echo" :
+		    certainty(v->confidence), 100 * v->confidence);
 	}
-	for (i = 0; i < v->missing_count && i < most; i++) {
-		label(f, i == 0 ? "unread" : "", colour);
-		put_text(f, v->missing[i], strlen(v->missing[i]), WIDTH);
-		fputc('\n', f);
-	}
-	if (i < v->missing_count) {
-		label(f, "", colour);
-		fprintf(f, "and %zu more (--all)\n", v->missing_count - i);
-	}
+	card_put_rule(title, v->status == VERDICT_NO_ERROR ? GREEN :
+	    v->status == VERDICT_DIAGNOSED ? RED : YELLOW, style, f);
+}
+
+void
+card_print(const struct verdict *v, const struct card_style *style, FILE *f)
+{
+	struct card c = { .text.room = (size_t)style->columns - MARGIN };
+	enum part i;
+
+	card_write(v, &c.text);
+	share_rows(&c);
+	cut_quote(&c);
+	put_title(v, style, f);
+	for (i = 0; i < PART_COUNT; i++)
+		put_part(&c, i, style->colour, f);
+	card_put_rule("", NULL, style, f);
+	for (i = 0; i < PART_COUNT; i++)
+		buf_fini(&c.text.part[i]);
 }

@@ -13,6 +13,7 @@
 #include "diagnose/confirm.h"
 #include "diagnose/echo.h"
 #include "diagnose/report.h"
+#include "diagnose/summary.h"
 #include "diagnose/watchdog.h"
 
 int
@@ -154,6 +155,15 @@ int
 causes_find(struct rule_set *set, const struct feed *feed,
     struct verdict *out, struct err *err)
 {
+	const struct causes_extra none = { NULL };
+
+	return causes_find_all(set, feed, &none, out, err);
+}
+
+int
+causes_find_all(struct rule_set *set, const struct feed *feed,
+    const struct causes_extra *extra, struct verdict *out, struct err *err)
+{
 	const struct cause *w = NULL;
 	struct case_file c = {0};
 	int rc = -1;
@@ -170,6 +180,10 @@ causes_find(struct rule_set *set, const struct feed *feed,
 		goto out;
 	w = ask_watchdog(&c, choose(&c), out);
 	report_fill(out, &c, w);
+	summary_fill(out, &c, w);
+	if (extra->findings != NULL &&
+	    findings_fill(extra->findings, &c, w, err) == -1)
+		goto out;
 	out->missing = feed_list_missing(feed, &out->missing_count);
 	rc = out->missing != NULL ? 0 : err_memory(err);
 out:

@@ -7,12 +7,20 @@
 
 #include "common/err.h"
 #include "diagnose/feed.h"
+#include "diagnose/findings.h"
 #include "diagnose/rule.h"
 #include "diagnose/verdict.h"
+
+/* What a caller may want besides the verdict. */
+struct causes_extra {
+	struct findings	*findings;	/* filled when it is not NULL */
+};
 
 /* Reads all streams of the feed with the rules of a finished set; fills a
  * zeroed verdict, which the caller frees with verdict_fini(). */
 int	causes_find(struct rule_set *, const struct feed *,
 	    struct verdict *out, struct err *err);
+int	causes_find_all(struct rule_set *, const struct feed *,
+	    const struct causes_extra *, struct verdict *out, struct err *err);
 
 #endif

@@ -96,17 +96,35 @@ unwrap(int64_t ns, int64_t latest, int64_t period)
 }
 
 static int64_t
-one_clock(const struct line_time *t, int64_t own, int64_t any, int64_t year,
-    int64_t day)
+one_clock(const struct line_time *t, int64_t own, const struct clock_near *n)
 {
-	int64_t near = own != LINE_NO_TIME ? own : any;
+	int64_t near = own != LINE_NO_TIME ? own : n->any;
 
 	if (near == LINE_NO_TIME && t->clock == CLOCK_NO_YEAR)
-		return unwrap(t->ns, year, 366 * DAY_NS);
+		return unwrap(t->ns, n->year, 366 * DAY_NS);
 	if (near == LINE_NO_TIME && t->clock == CLOCK_NO_DATE)
-		return year != LINE_NO_TIME ? with_day(t->ns, year) :
-		    unwrap(t->ns, day, DAY_NS);
+		return n->year != LINE_NO_TIME ? with_day(t->ns, n->year) :
+		    unwrap(t->ns, n->day, DAY_NS);
 	return resolve(t, near);
+}
+
+void
+clock_near_init(struct clock_near *n, const struct case_file *c)
+{
+	n->any = reference(c, CLOCK_DATE);
+	n->year = reference(c, CLOCK_NO_YEAR);
+	n->day = reference(c, CLOCK_NO_DATE);
+}
+
+int64_t
+clock_time(const struct clock_near *n, const struct case_file *c,
+    uint32_t stream, const struct line_time *t)
+{
+	const struct stream_facts *f = &c->facts[stream];
+	int64_t ns = one_clock(t, f->last.clock == CLOCK_DATE ? f->last_ns :
+	    LINE_NO_TIME, n);
+
+	return ns != LINE_NO_TIME ? ns - f->ahead_ns : ns;
 }
 
 /* Streams of one node share its clock. */
@@ -193,31 +211,29 @@ find_offsets(struct case_file *c)
 void
 clock_align(struct case_file *c)
 {
-	int64_t any = reference(c, CLOCK_DATE);
-	int64_t year = reference(c, CLOCK_NO_YEAR);
-	int64_t day = reference(c, CLOCK_NO_DATE), own;
+	struct clock_near near;
+	int64_t own;
 	size_t i;
 
+	clock_near_init(&near, c);
 	for (i = 0; i < c->feed->count; i++) {
 		struct stream_facts *f = &c->facts[i];
 
 		own = f->last.clock == CLOCK_DATE ? f->last.ns :
 		    f->first.clock == CLOCK_DATE ? f->first.ns : LINE_NO_TIME;
-		f->first_ns = one_clock(&f->first, own, any, year, day);
-		f->last_ns = one_clock(&f->last, own, any, year, day);
-		f->step_ns = one_clock(&f->step_time, own, any, year, day);
+		f->first_ns = one_clock(&f->first, own, &near);
+		f->last_ns = one_clock(&f->last, own, &near);
+		f->step_ns = one_clock(&f->step_time, own, &near);
 	}
 	find_offsets(c);
 	for (i = 0; i < c->count; i++) {
 		struct cause *p = &c->causes[i];
-		const struct stream_facts *f = &c->facts[p->event.stream];
 
-		own = f->last.clock == CLOCK_DATE ? f->last_ns : LINE_NO_TIME;
 		if (!p->exit)
-			p->time_ns = one_clock(&p->event.when, own, any, year,
-			    day);
-		if (p->time_ns != LINE_NO_TIME)
-			p->time_ns -= f->ahead_ns;
+			p->time_ns = clock_time(&near, c, p->event.stream,
+			    &p->event.when);
+		else if (p->time_ns != LINE_NO_TIME)
+			p->time_ns -= c->facts[p->event.stream].ahead_ns;
 	}
 	for (i = 0; i < c->tables.count; i++)
 		if (c->tables.list[i].time_ns != LINE_NO_TIME)

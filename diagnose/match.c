@@ -254,6 +254,12 @@ match_start(const struct match *m)
 	return pcre2_get_ovector_pointer(m->data)[0];
 }
 
+size_t
+match_end(const struct match *m)
+{
+	return pcre2_get_ovector_pointer(m->data)[1];
+}
+
 const char *
 match_group(const struct match *m, const char *name, size_t *len)
 {

@@ -34,9 +34,10 @@ bool	match_is_free(const struct match *);
 /* As match_run() without the guard: NO is sure, YES is not. */
 enum match_result match_probe(struct match *, const char *text, size_t len);
 
-/* After MATCH_YES: where the match began, and a named group (NULL when the
+/* After MATCH_YES: where the match began and ended, and a named group (NULL when the
  * group is absent or did not take part).  Valid until the next match_run(). */
 size_t	match_start(const struct match *);
+size_t	match_end(const struct match *);
 const char *match_group(const struct match *, const char *name, size_t *len);
 
 #endif

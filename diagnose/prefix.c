@@ -239,6 +239,28 @@ take_prefix(struct cursor *c)
 	return 0;
 }
 
+/* Rows of Holdfast's cards quote logs: they are no log. */
+static bool
+is_ours(const struct cursor *c)
+{
+	static const char *const rows[] = {
+		"| proof ", "| echoes ", "|         ", "| where   ", "| or      ",
+		"| suspect ", "| unread  ", "+- incident ", "holdfast: ",
+		"| cause   ", "| same    ", "| other   ", "| echo    ",
+		"| late    ", "| passed  ", "| ending  ", "| benign  ",
+		"| unclear ", "| maybe   ", "| symptom ", "| match   ",
+		"| unless  ", "| literal ", "| sample  ", "| not     "
+	};
+	size_t i;
+
+	if (left(c) == 0 || strchr("|+h", *c->p) == NULL)
+		return false;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (has(c, rows[i]))
+			return true;
+	return false;
+}
+
 void
 line_parse(const char *data, size_t len, struct line *out)
 {
@@ -256,6 +278,5 @@ line_parse(const char *data, size_t len, struct line *out)
 	    LINE_NO_TIME;
 	out->text = c.p;
 	out->len = left(&c);
-	out->ours = has(&c, "| proof ") || has(&c, "| echoes ") ||
-	    has(&c, "+- incident ") || has(&c, "holdfast: ");
+	out->ours = is_ours(&c);
 }

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/json.h"
+#include "diagnose/findings.h"
 #include "diagnose/verdict.h"
 
 static const char *const status_names[] = {
@@ -41,6 +43,8 @@ verdict_fini(struct verdict *v)
 		free(v->symptoms[i].rule);
 		free(v->symptoms[i].file);
 	}
+	for (i = 0; i < v->echo_count; i++)
+		free(v->echoes[i].reason);
 	for (i = 0; i < v->suspect_count; i++) {
 		free(v->suspects[i].node);
 		free(v->suspects[i].why);
@@ -117,6 +121,8 @@ add_lists(cJSON *o, const struct verdict *v)
 		json_add_text(item, "file", v->symptoms[i].file);
 		add_count(item, "line", v->symptoms[i].line);
 		add_count(item, "count", (int64_t)v->symptoms[i].count);
+		add_count(item, "ranks", v->symptoms[i].ranks > 0 ?
+		    (int64_t)v->symptoms[i].ranks : -1);
 		cJSON_AddItemToArray(list, item);
 	}
 	list = cJSON_AddArrayToObject(o, "suspects");
@@ -136,8 +142,70 @@ add_lists(cJSON *o, const struct verdict *v)
 	}
 }
 
+static void
+add_inputs(cJSON *o, const struct verdict *v)
+{
+	cJSON *in = cJSON_AddObjectToObject(o, "inputs");
+
+	add_count(in, "files", (int64_t)v->files);
+	add_count(in, "bytes", (int64_t)v->bytes);
+	add_count(in, "lines", (int64_t)v->lines);
+}
+
+static cJSON *
+make_finding(const struct finding *f)
+{
+	cJSON *o = cJSON_CreateObject();
+	char when[CLOCK_TEXT_MAX];
+
+	if (f->time_ns != LINE_NO_TIME)
+		clock_format(f->time_ns, when);
+	json_add_text(o, "role", finding_role_name(f->role));
+	json_add_text(o, "time", f->time_ns != LINE_NO_TIME ? when : NULL);
+	json_add_text(o, "file", f->file);
+	add_count(o, "line", f->line);
+	add_count(o, "rank", f->rank);
+	json_add_text(o, "node", f->node[0] ? f->node : NULL);
+	json_add_text(o, "gpu", f->gpu[0] ? f->gpu : NULL);
+	json_add_text(o, "rule", f->rule ? f->rule->def.id : NULL);
+	json_add_text(o, "reason", f->reason ? f->reason->name : NULL);
+	json_add_bytes(o, "text", f->text, f->text_len);
+	add_count(o, "count", (int64_t)f->count);
+	return o;
+}
+
+char *
+verdict_finding_json(const struct finding *f)
+{
+	cJSON *o = make_finding(f);
+	char *text = NULL;
+
+	if (o != NULL && json_add_text(o, "schema", "holdfast.finding/1") == 0)
+		text = json_line(o);
+	cJSON_Delete(o);
+	return text;
+}
+
+static void
+add_findings(cJSON *o, const struct findings *f)
+{
+	cJSON *list = cJSON_AddArrayToObject(o, "findings"), *item;
+	size_t i;
+
+	for (i = 0; i < f->count; i++)
+		if ((item = make_finding(&f->list[i])) != NULL)
+			cJSON_AddItemToArray(list, item);
+	add_count(o, "findings_unlisted", (int64_t)f->unlisted);
+}
+
 char *
 verdict_json(const struct verdict *v)
+{
+	return verdict_json_all(v, NULL);
+}
+
+char *
+verdict_json_all(const struct verdict *v, const struct findings *findings)
 {
 	cJSON *o = cJSON_CreateObject(), *action, *list;
 	char *text;
@@ -165,6 +233,9 @@ verdict_json(const struct verdict *v)
 	list = cJSON_AddArrayToObject(o, "missing_evidence");
 	for (i = 0; i < v->missing_count; i++)
 		add_item(list, v->missing[i]);
+	add_inputs(o, v);
+	if (findings != NULL)
+		add_findings(o, findings);
 	text = json_line(o);
 	cJSON_Delete(o);
 	return text;

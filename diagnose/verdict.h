@@ -32,6 +32,8 @@ struct verdict_root {
 	char		*nic;
 	char		*path;
 	int		 pid;		/* -1 unknown */
+	size_t		 tell_from;	/* the part of text that the rule matched; */
+	size_t		 tell_to;	/* both 0: none */
 };
 
 struct verdict_symptom {
@@ -39,7 +41,15 @@ struct verdict_symptom {
 	char		*rule;
 	char		*file;
 	int64_t		 line;
-	uint64_t	 count;
+	uint64_t	 count;		/* lines */
+	uint32_t	 ranks;		/* that say so, 0 unknown */
+};
+
+/* All symptoms of one reason. */
+struct verdict_echo {
+	char		*reason;
+	uint64_t	 lines;
+	uint32_t	 ranks;		/* 0 unknown */
 };
 
 struct verdict_suspect {
@@ -54,6 +64,7 @@ struct verdict_alternative {
 };
 
 #define VERDICT_SYMPTOMS	16
+#define VERDICT_ECHOES	8
 #define VERDICT_SUSPECTS	8
 #define VERDICT_ALTERNATIVES	4
 
@@ -70,6 +81,10 @@ struct verdict {
 	struct verdict_root	 root;
 	struct verdict_symptom	 symptoms[VERDICT_SYMPTOMS];
 	size_t			 symptom_count;
+	struct verdict_echo	 echoes[VERDICT_ECHOES];
+	size_t			 echo_count;
+	uint32_t		 echo_ranks;	/* that only echo, 0 unknown */
+	uint32_t		 same_ranks;	/* others that say what root says */
 	struct verdict_suspect	 suspects[VERDICT_SUSPECTS];
 	size_t			 suspect_count;
 	struct verdict_alternative alternatives[VERDICT_ALTERNATIVES];
@@ -79,11 +94,21 @@ struct verdict {
 	char			 fingerprint[17];
 	char			**missing;	/* evidence that could not be read */
 	size_t			 missing_count;
+	uint64_t		 files;		/* that were looked at */
+	uint64_t		 bytes;
+	uint64_t		 lines;
+	bool			 has_kernel;	/* a kernel log was among them */
 };
 
 const char *verdict_status_name(enum verdict_status);
 void	verdict_fini(struct verdict *);
 /* One JSON object on one line, for the caller to free; NULL without memory. */
 char	*verdict_json(const struct verdict *);
+/* ... with an array "findings". */
+struct findings;
+char	*verdict_json_all(const struct verdict *, const struct findings *);
+/* One of them by itself, with a schema. */
+struct finding;
+char	*verdict_finding_json(const struct finding *);
 
 #endif

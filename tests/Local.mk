@@ -23,6 +23,8 @@ flow_tests = \
 	%D%/flow/adopt.sh \
 	%D%/flow/adopt-user.sh \
 	%D%/flow/output.sh \
+	%D%/flow/diagnose.sh \
+	%D%/flow/follow.sh \
 	%D%/flow/refuse.sh
 
 TEST_EXTENSIONS = .sh

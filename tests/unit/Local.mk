@@ -14,10 +14,13 @@ unit_tests += \
 	%D%/test_common_text \
 	%D%/test_common_writer \
 	%D%/test_common_yaml \
+	%D%/test_diagnose_card \
 	%D%/test_diagnose_causes \
 	%D%/test_diagnose_clock \
+	%D%/test_diagnose_explain \
 	%D%/test_diagnose_feed \
 	%D%/test_diagnose_feed_names \
+	%D%/test_diagnose_findings \
 	%D%/test_diagnose_fingerprint \
 	%D%/test_diagnose_line \
 	%D%/test_diagnose_literal \
