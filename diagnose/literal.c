@@ -54,8 +54,8 @@ give_up(struct parser *ps, const char *why)
 static void
 part_free(struct part p)
 {
-	free(p.exact);
-	free(p.best);
+	set_free(p.exact);
+	set_free(p.best);
 }
 
 static struct part
@@ -202,12 +202,12 @@ parse_class(struct parser *ps)
 		}
 	}
 	if (*ps->p != ']') {
-		free(s);
+		set_free(s);
 		return give_up(ps, "has a class without an end");
 	}
 	ps->p++;
 	if (wide || s == NULL || s->count == 0) {
-		free(s);
+		set_free(s);
 		s = NULL;
 	}
 	return (struct part){ s, NULL };
@@ -426,10 +426,10 @@ parse_repeat(struct parser *ps)
 	if (least == 1 && most == 1)
 		return p;
 	if (least == 0 && most == 1 && p.exact != NULL) {
-		free(p.best);
+		set_free(p.best);
 		p.best = NULL;
 		if (!set_add(p.exact, "", 0)) {
-			free(p.exact);
+			set_free(p.exact);
 			p.exact = NULL;
 		}
 		return p;
@@ -454,7 +454,7 @@ sequence_add(const struct parser *ps, struct part *seq, struct set **run,
 	if (p.exact != NULL && *run != NULL) {
 		more = set_product(*run, p.exact);
 		if (more != NULL) {
-			free(*run);
+			set_free(*run);
 			*run = more;
 			part_free(p);
 			return;
@@ -462,17 +462,17 @@ sequence_add(const struct parser *ps, struct part *seq, struct set **run,
 		/* Too many: keep what is there, begin anew with this part. */
 		seq->best = better(ps, seq->best, *run);
 		*run = p.exact;
-		free(seq->exact);
+		set_free(seq->exact);
 		seq->exact = NULL;
-		free(p.best);
+		set_free(p.best);
 		return;
 	}
 	/* An inexact part: prefix x its required strings would need them to be
 	 * at its beginning, which is not known. */
 	seq->best = better(ps, seq->best, *run);
 	seq->best = better(ps, seq->best, p.best);
-	free(p.exact);
-	free(seq->exact);
+	set_free(p.exact);
+	set_free(seq->exact);
 	seq->exact = NULL;
 	*run = set_of("", 0);
 }
@@ -487,7 +487,7 @@ parse_sequence(struct parser *ps)
 	    ps->why == NULL)
 		sequence_add(ps, &seq, &run, parse_repeat(ps));
 	if (seq.exact != NULL) {
-		free(seq.exact);
+		set_free(seq.exact);
 		seq.exact = run;
 	} else {
 		seq.best = better(ps, seq.best, run);

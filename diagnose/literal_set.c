@@ -9,16 +9,41 @@
 
 #include "diagnose/literal_set.h"
 
+#define REDUNDANT_MAX	32
+
 struct set *
 set_new(void)
 {
 	struct set *s = malloc(sizeof(*s));
 
 	if (s != NULL) {
-		s->count = 0;
+		s->count = s->cap = 0;
+		s->text = NULL;
 		s->quality = NAN;
 	}
 	return s;
+}
+
+void
+set_free(struct set *s)
+{
+	if (s == NULL)
+		return;
+	free(s->text);
+	free(s);
+}
+
+static bool
+set_grow(struct set *s)
+{
+	size_t cap = s->cap ? 4 * s->cap : 2;
+	void *p = realloc(s->text, cap * sizeof(*s->text));
+
+	if (p == NULL)
+		return false;
+	s->text = p;
+	s->cap = cap;
+	return true;
 }
 
 struct set *
@@ -26,12 +51,10 @@ set_of(const char *text, size_t len)
 {
 	struct set *s = set_new();
 
-	if (s == NULL)
-		return NULL;
-	s->count = 1;
-	s->len[0] = (uint8_t)len;
-	if (len > 0)
-		memcpy(s->text[0], text, len);
+	if (s != NULL && !set_add(s, text, len)) {
+		set_free(s);
+		s = NULL;
+	}
 	return s;
 }
 
@@ -43,10 +66,13 @@ set_add(struct set *s, const char *text, size_t len)
 	for (i = 0; i < s->count; i++)
 		if (s->len[i] == len && memcmp(s->text[i], text, len) == 0)
 			return true;
-	if (s->count == SET_MAX || len > TEXT_MAX)
+	if (s->count == SET_MAX || len > TEXT_MAX ||
+	    (s->count == s->cap && !set_grow(s)))
 		return false;
 	s->len[s->count] = (uint8_t)len;
-	memcpy(s->text[s->count++], text, len);
+	if (len > 0)
+		memcpy(s->text[s->count], text, len);
+	s->count++;
 	s->quality = NAN;
 	return true;
 }
@@ -94,10 +120,10 @@ set_better(struct set *a, struct set *b, const struct scan_sample *sample,
 {
 	if (a == NULL || (b != NULL && set_quality(b, sample, fold) >
 	    set_quality(a, sample, fold))) {
-		free(a);
+		set_free(a);
 		return b;
 	}
-	free(b);
+	set_free(b);
 	return a;
 }
 
@@ -115,7 +141,7 @@ set_product(const struct set *a, const struct set *b)
 			memcpy(text, a->text[i], a->len[i]);
 			memcpy(text + a->len[i], b->text[k], b->len[k]);
 			if (!set_add(s, text, (size_t)a->len[i] + b->len[k])) {
-				free(s);
+				set_free(s);
 				return NULL;
 			}
 		}
@@ -136,7 +162,7 @@ set_union(struct set *s, const struct set *a)
 			goto fail;
 	return s;
 fail:
-	free(s);
+	set_free(s);
 	return NULL;
 }
 
@@ -146,7 +172,8 @@ is_redundant(const struct set *s, size_t i)
 {
 	size_t k;
 
-	for (k = 0; k < s->count; k++)
+	/* Not worth it for what a product of classes makes. */
+	for (k = 0; s->count <= REDUNDANT_MAX && k < s->count; k++)
 		if (k != i && s->len[k] < s->len[i] &&
 		    memmem(s->text[i], s->len[i], s->text[k], s->len[k]))
 			return true;

@@ -17,12 +17,14 @@
 struct set {
 	size_t	 count;
 	double	 quality;	/* NAN: not known yet */
+	size_t	 cap;
 	uint8_t	 len[SET_MAX];
-	char	 text[SET_MAX][TEXT_MAX];
+	char	 (*text)[TEXT_MAX];
 };
 
 /* All that make a set return NULL when memory is short or it does not fit. */
 struct set *set_new(void);
+void	set_free(struct set *);
 struct set *set_of(const char *text, size_t len);
 /* False when it does not fit. */
 bool	set_add(struct set *, const char *text, size_t len);

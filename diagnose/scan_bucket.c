@@ -73,20 +73,15 @@ allows(const struct sorter *s, const struct bucket *b, int k, unsigned char c)
 static uint64_t
 count_passes(const struct sorter *s, const struct bucket *b)
 {
-	uint8_t table[SCAN_FRAGMENT][256];
 	uint64_t sum = 0;
 	size_t i;
-	int k, c;
 
-	for (k = 0; k < SCAN_FRAGMENT; k++)
-		for (c = 0; c < 256; c++)
-			table[k][c] = allows(s, b, k, (unsigned char)c);
 	for (i = 0; i < s->gram_count; i++) {
 		const unsigned char *g =
 		    (const unsigned char *)&s->grams[i].value;
 
-		if (table[0][g[0]] & table[1][g[1]] & table[2][g[2]] &
-		    table[3][g[3]])
+		if (allows(s, b, 0, g[0]) && allows(s, b, 1, g[1]) &&
+		    allows(s, b, 2, g[2]) && allows(s, b, 3, g[3]))
 			sum += s->grams[i].count;
 	}
 	return sum;

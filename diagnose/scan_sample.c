@@ -154,11 +154,28 @@ by_count(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
+/* The least count that no more than `most` have; larger counts are alike. */
+static uint32_t
+count_floor(const struct scan_sample *s, size_t most)
+{
+	size_t with[256] = {0}, i, n = 0;
+	uint32_t c;
+
+	for (i = 0; i < SLOTS; i++) {
+		c = s->slots[0][i].count;
+		with[c < 255 ? c : 255]++;
+	}
+	for (c = 255; c > 1 && n + with[c] <= most; c--)
+		n += with[c];
+	return c;
+}
+
 size_t
 scan_sample_grams(const struct scan_sample *s, size_t most,
     struct scan_gram **out, struct err *err)
 {
 	struct scan_gram *list = calloc(s->used[0] + 1, sizeof(*list));
+	uint32_t floor = count_floor(s, most);
 	size_t i, n = 0;
 
 	if (list == NULL) {
@@ -166,7 +183,7 @@ scan_sample_grams(const struct scan_sample *s, size_t most,
 		return 0;
 	}
 	for (i = 0; i < SLOTS && n < s->used[0]; i++)
-		if (s->slots[0][i].count > 0)
+		if (s->slots[0][i].count >= floor)
 			list[n++] = s->slots[0][i];
 	qsort(list, n, sizeof(*list), by_count);
 	*out = list;
