@@ -4,7 +4,8 @@
  *
  * Knows the lines CPython prints: frames ("  File ...", code, ~~~^^^ marks),
  * "Traceback (most recent call last):", the two sentences that link chained
- * exceptions, "Exception ignored in", and torch's "Original Traceback".
+ * exceptions, the separators in a group of exceptions, "Exception ignored in", and
+ * torch's "Original Traceback"; and what rich, IPython and loguru make of them.
  */
 #include <ctype.h>
 #include <string.h>
@@ -14,12 +15,13 @@
 #define LINES_MAX	600	/* looked at in all */
 #define MESSAGE_MAX	16	/* lines of one exception's message */
 #define CHAIN_MAX	12
+#define FRAME_WITHIN	12	/* lines, behind the mark of a traceback */
 
 enum shape {
 	SHAPE_BLANK,
 	SHAPE_FRAME,		/* "  File ...", indented code */
 	SHAPE_TRACEBACK,
-	SHAPE_HANDLING,		/* links two exceptions of a chain */
+	SHAPE_LINK,		/* between two exceptions of a chain or group */
 	SHAPE_IGNORED,
 	SHAPE_OTHER
 };
@@ -32,12 +34,45 @@ contains(const struct line *l, const char *text)
 	return memmem(l->text, n, text, strlen(text)) != NULL;
 }
 
+static bool
+begins(const struct line *l, size_t i, const char *text)
+{
+	size_t n = strlen(text);
+
+	return l->len - i >= n && memcmp(l->text + i, text, n) == 0;
+}
+
+/* Frames as rich, IPython and loguru draw them, from the first character on. */
+static bool
+is_drawn(const struct line *l, size_t i)
+{
+	static const char *const starts[] = {
+		"\xe2\x94", "\xe2\x95",	/* boxes: U+2500 to U+257F */
+		"> File \"", "----> ", "---> ", "Cell In[", "Input In [",
+		"<ipython-input-", "File ~", "File /"
+	};
+	size_t k, n = l->len;
+
+	for (k = 0; k < sizeof(starts) / sizeof(starts[0]); k++)
+		if (begins(l, i, starts[k]))
+			return true;
+	while (n > i && isspace((unsigned char)l->text[n - 1]))
+		n--;
+	/* rich without Unicode; IPython's "~/t.py in f(x)" */
+	if (n - i > 2 && ((l->text[i] == '|' && l->text[n - 1] == '|') ||
+	    (l->text[i] == '+' && l->text[n - 1] == '+')))
+		return true;
+	return (l->text[i] == '~' || l->text[i] == '/') &&
+	    contains(l, ".py in ");
+}
+
 static enum shape
 shape_of(const struct line *l)
 {
 	size_t i = 0;
 
-	while (i < l->len && (l->text[i] == ' ' || l->text[i] == '\t'))
+	while (i < l->len && (l->text[i] == ' ' || l->text[i] == '\t' ||
+	    l->text[i] == '\r'))
 		i++;
 	if (i == l->len)
 		return SHAPE_BLANK;
@@ -45,46 +80,42 @@ shape_of(const struct line *l)
 		return SHAPE_TRACEBACK;
 	if (contains(l, "During handling of the above exception") ||
 	    contains(l, "exception was the direct cause"))
-		return SHAPE_HANDLING;
+		return SHAPE_LINK;
+	/* Between the members of an exception group. */
+	if (begins(l, i, "+-+---") || begins(l, i, "+-----"))
+		return l->text[l->len - 1] == '+' ? SHAPE_FRAME : SHAPE_LINK;
 	if (contains(l, "Exception ignored in") ||
 	    contains(l, "--- Logging error ---") ||
-	    contains(l, "Error in atexit") ||
-	    contains(l, "Exception in thread"))
-		return contains(l, "Exception in thread") ? SHAPE_OTHER :
-		    SHAPE_IGNORED;
-	/* Rich draws its frames in boxes (U+2500..U+257F). */
-	if (l->len - i > 2 && memcmp(l->text + i, "\xe2\x94", 2) == 0)
-		return SHAPE_FRAME;
-	if (l->len - i > 2 && memcmp(l->text + i, "\xe2\x95", 2) == 0)
-		return SHAPE_FRAME;
-	if (i >= 2 || (l->len - i > 6 && memcmp(l->text + i, "File \"", 6) == 0))
+	    contains(l, "Error in atexit"))
+		return SHAPE_IGNORED;
+	if (contains(l, "Exception in thread"))
+		return SHAPE_OTHER;
+	if (i >= 2 || begins(l, i, "File \"") || is_drawn(l, i))
 		return SHAPE_FRAME;
 	return SHAPE_OTHER;
 }
 
-static void
-note_frame(const struct line *l, struct block *b, bool first)
+/* "  File ...", or what stands for it elsewhere; not the lines of code below. */
+static bool
+is_place(const struct line *l)
 {
-	static const char *const launchers[] = {
-		"torch/distributed/run.py", "torch/distributed/launch",
-		"torch/distributed/elastic/", "accelerate/commands/",
-		"deepspeed/launcher", "runpy.py", "torch/multiprocessing/spawn.py"
-	};
-	size_t i;
+	size_t i = 0;
 
-	if (!contains(l, "File \""))
+	while (i < l->len && (l->text[i] == ' ' || l->text[i] == '\t'))
+		i++;
+	return begins(l, i, "File \"") || (i < 2 && is_drawn(l, i));
+}
+
+static void
+note_frame(const struct line *l, struct block *b)
+{
+	if (!contains(l, "File \"") || (!contains(l, "serialization.py") &&
+	    !contains(l, "checkpoint")))
 		return;
-	if (contains(l, "serialization.py") || contains(l, "checkpoint")) {
-		if (contains(l, "save"))
-			b->saving = true;
-		if (contains(l, "load"))
-			b->loading = true;
-	}
-	if (!first)
-		return;
-	for (i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
-		if (contains(l, launchers[i]))
-			b->launcher = true;
+	if (contains(l, "save"))
+		b->saving = true;
+	if (contains(l, "load"))
+		b->loading = true;
 }
 
 void
@@ -112,7 +143,7 @@ block_find(const struct stream *s, const struct line_styles *styles,
 		if (shape == SHAPE_BLANK)
 			continue;
 		if (!linked) {
-			if (shape == SHAPE_HANDLING) {
+			if (shape == SHAPE_LINK) {
 				out->depth++;
 				linked = true;
 				first = true;
@@ -143,7 +174,7 @@ block_find(const struct stream *s, const struct line_styles *styles,
 		case SHAPE_FRAME:
 			out->traceback = true;
 			out->begin = p.start;
-			note_frame(&l, out, first && out->depth == 0);
+			note_frame(&l, out);
 			if (contains(&l, "File \"")) {
 				if (out->frame == SIZE_MAX)
 					out->frame = p.start;
@@ -151,7 +182,7 @@ block_find(const struct stream *s, const struct line_styles *styles,
 			}
 			other = 0;
 			break;
-		case SHAPE_HANDLING:
+		case SHAPE_LINK:
 			/* Excerpts lack the Traceback mark. */
 			out->depth++;
 			out->begin = p.start;
@@ -174,20 +205,94 @@ block_find(const struct stream *s, const struct line_styles *styles,
 static bool
 is_exception(const struct line *l)
 {
-	size_t i = 0, last = 0;
+	static const char *const ends[] = {
+		"Error", "Exception", "Interrupt", "Exit", "Failure", "Fault",
+		"Timeout", "Iteration", "Abort", "Warning", "Cancelled"
+	};
+	size_t i = 0, last = 0, k, n;
+	bool lower = false;
 
 	while (i < l->len && (isalnum((unsigned char)l->text[i]) ||
 	    l->text[i] == '_' || l->text[i] == '.')) {
+		lower |= islower((unsigned char)l->text[i]) != 0;
 		if (l->text[i] == '.')
 			last = i + 1;
 		i++;
 	}
-	if (i < 4 || last >= i || !isalpha((unsigned char)l->text[0]))
+	if (i < 4 || last >= i || !isalpha((unsigned char)l->text[0]) || !lower)
 		return false;
 	if (!isupper((unsigned char)l->text[last]) && last == 0)
 		return false;
-	return i == l->len || (l->text[i] == ':' &&
-	    (i + 1 == l->len || l->text[i + 1] == ' '));
+	if (i < l->len && l->text[i] == ':')
+		return i + 1 == l->len || l->text[i + 1] == ' ';
+	for (k = 0; i == l->len && k < sizeof(ends) / sizeof(ends[0]); k++) {
+		n = strlen(ends[k]);
+		if (i - last >= n && memcmp(l->text + i - n, ends[k], n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What holds exceptions is none itself. */
+static bool
+is_group(const struct line *l)
+{
+	return begins(l, 0, "ExceptionGroup: ") ||
+	    begins(l, 0, "BaseExceptionGroup: ");
+}
+
+/* The next line of the mark's writer; false at the end of the stream. */
+static bool
+next_line(const struct stream *s, const struct line_styles *styles,
+    const struct event *mark, size_t *at, struct piece *out, struct line *line)
+{
+	int lines;
+
+	for (lines = 0; lines < LINES_MAX; lines++) {
+		const char *nl = memchr(s->data + *at, '\n', s->len - *at);
+
+		if (nl == NULL || (size_t)(nl + 1 - s->data) >= s->len)
+			return false;
+		*at = (size_t)(nl + 1 - s->data);
+		if (!line_piece(s->data, s->len, *at, 0, out))
+			return false;
+		line_parse(s->data + out->start, out->end - out->start > 4096 ?
+		    4096 : out->end - out->start, line);
+		line_styles_apply(styles, line);
+		if (line->key == mark->key)
+			return true;
+	}
+	return false;
+}
+
+bool
+block_is_real(const struct stream *s, const struct line_styles *styles,
+    const struct event *mark)
+{
+	static const char words[] = "Traceback (most recent call last)";
+	const char *at = memmem(s->data + mark->start, mark->len, words,
+	    sizeof(words) - 1);
+	size_t from = mark->start + mark->len;
+	struct piece p;
+	struct line line;
+	int lines = 0;
+
+	/* Quoted, in source or documentation. */
+	if (at != NULL && at > s->data + mark->start &&
+	    strchr("\"'`", at[-1]) != NULL)
+		return false;
+	while (lines < FRAME_WITHIN &&
+	    next_line(s, styles, mark, &from, &p, &line)) {
+		enum shape shape = shape_of(&line);
+
+		if (shape == SHAPE_BLANK)
+			continue;
+		if (is_place(&line))
+			return true;
+		lines++;
+	}
+	/* The log ends with the mark. */
+	return lines == 0;
 }
 
 bool
@@ -195,30 +300,16 @@ block_exception(const struct stream *s, const struct line_styles *styles,
     const struct event *mark, struct piece *out, struct line *line)
 {
 	size_t at = mark->start + mark->len;
-	int lines;
 
-	for (lines = 0; lines < LINES_MAX; lines++) {
-		const char *nl = memchr(s->data + at, '\n', s->len - at);
-
-		if (nl == NULL || (size_t)(nl + 1 - s->data) >= s->len)
-			return false;
-		at = (size_t)(nl + 1 - s->data);
-		if (!line_piece(s->data, s->len, at, 0, out))
-			return false;
-		line_parse(s->data + out->start, out->end - out->start > 4096 ?
-		    4096 : out->end - out->start, line);
-		line_styles_apply(styles, line);
-		if (line->key != mark->key)
-			continue;
+	while (next_line(s, styles, mark, &at, out, line))
 		switch (shape_of(line)) {
 		case SHAPE_FRAME:
 		case SHAPE_BLANK:
 			continue;
 		case SHAPE_OTHER:
-			return is_exception(line);
+			return is_exception(line) && !is_group(line);
 		default:
 			return false;
 		}
-	}
 	return false;
 }

@@ -19,7 +19,6 @@ struct block {
 	size_t	frame;		/* ... of the innermost frame, SIZE_MAX none */
 	bool	traceback;	/* a traceback or frames stand before the line */
 	bool	ignored;	/* "Exception ignored in", "--- Logging error ---" */
-	bool	launcher;	/* innermost user frame is the launcher's */
 	bool	saving;		/* frames of saving a checkpoint */
 	bool	loading;	/* frames of loading one */
 	int	depth;		/* exceptions of the chain before this one */
@@ -28,6 +27,9 @@ struct block {
 void	block_find(const struct stream *, const struct line_styles *,
 	    const struct event *, struct block *out);
 
+/* False for a mark that is only quoted: no frame comes behind it. */
+bool	block_is_real(const struct stream *, const struct line_styles *,
+	    const struct event *mark);
 /* An exception at the end of a traceback that no rule knows: looks forward from
  * the "Traceback" mark for the first line of the same writer that is no frame
  * and begins with a class name.  False when there is none. */

@@ -231,11 +231,13 @@ add_unknown_exception(struct case_file *c, const struct event *mark,
 
 	if (!block_exception(s, &c->events.styles, mark, &p, &line)) {
 		if (!facts_got_over(&c->facts[mark->stream], mark) &&
-		    !has_event_behind(c, mark, to))
+		    !has_event_behind(c, mark, to) &&
+		    block_is_real(s, &c->events.styles, mark))
 			c->unknown_exception = true;
 		return 0;
 	}
-	if (is_event(c, from, to, p.start))
+	if (is_event(c, from, to, p.start) ||
+	    !block_is_real(s, &c->events.styles, mark))
 		return 0;
 	c->unknown_exception = true;
 	if (r == NULL)

@@ -61,7 +61,8 @@ confirm_drop(struct case_file *c)
 		bool drop = false;
 
 		if (p->time_ns != LINE_NO_TIME && !p->exit) {
-			drop = is_kernel(p) && ((first != LINE_NO_TIME &&
+			drop = is_kernel(p) && c->feed->count > 1 &&
+			    ((first != LINE_NO_TIME &&
 			    p->time_ns < first - around) ||
 			    (last != LINE_NO_TIME && p->time_ns > last + around));
 			drop |= !zones && p->event.rule->def.source !=

@@ -33,7 +33,18 @@ same_chain(const struct cause *a, const struct cause *b)
 	    a->block.begin == b->block.begin && a->event.key == b->event.key;
 }
 
-/* Of one chain the most telling exception stays, the first of equals. */
+/* "KeyError: Caught KeyError in DataLoader worker process 0.": only passed on. */
+static bool
+is_passed_on(const struct case_file *c, const struct cause *a)
+{
+	const char *text = c->feed->streams[a->event.stream].data +
+	    a->event.start;
+
+	return memmem(text, a->event.len, ": Caught ", 9) != NULL;
+}
+
+/* Of one chain the most telling exception stays, the first of equals that is not
+ * only passed on. */
 static void
 fold_chains(struct case_file *c)
 {
@@ -52,7 +63,8 @@ fold_chains(struct case_file *c)
 			if (b->event.rule->def.priority >
 			    a->event.rule->def.priority ||
 			    (a->rank_class >= CLASS_SYMPTOM &&
-			    b->rank_class < CLASS_SYMPTOM))
+			    b->rank_class < CLASS_SYMPTOM) ||
+			    (a->reason == b->reason && is_passed_on(c, a)))
 				a->echo = true;
 			else
 				b->echo = true;

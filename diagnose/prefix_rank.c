@@ -362,9 +362,9 @@ prefix_channel(struct cursor *c)
 		n = 0;
 	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
 		if (has_at(c, n, marks[i]))
-			return n + strlen(marks[i]);
+			return prefix_begin(c, n + strlen(marks[i]));
 		if (has(c, marks[i]))
-			return strlen(marks[i]);
+			return prefix_begin(c, strlen(marks[i]));
 	}
 	return 0;
 }

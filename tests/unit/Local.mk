@@ -14,6 +14,7 @@ unit_tests += \
 	%D%/test_common_text \
 	%D%/test_common_writer \
 	%D%/test_common_yaml \
+	%D%/test_diagnose_block \
 	%D%/test_diagnose_card \
 	%D%/test_diagnose_causes \
 	%D%/test_diagnose_clock \

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_diagnose_block.c - tracebacks and dumps in all the forms in which they are
+ * printed; with the shipped rules.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "diagnose/causes.h"
+
+static struct rule_set *set;
+
+static void
+set_up(void)
+{
+	struct err err = {0};
+
+	ck_assert_int_eq(rule_set_new(&set, &err), 0);
+	ck_assert_int_eq(rule_set_add_builtin(set, &err), 0);
+	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
+}
+
+static void
+tear_down(void)
+{
+	rule_set_free(set);
+}
+
+struct row {
+	const char	*log;
+	const char	*reason;
+	long long	 line;		/* of the root, -1 none */
+};
+
+#define TB	"Traceback (most recent call last):\n" \
+		"  File \"/w/t.py\", line 3, in main\n    go()\n"
+
+static const struct row rows[] = {
+	/* members of an exception group: the first, not the group */
+	{ "  + Exception Group Traceback (most recent call last):\n"
+	  "  |   File \"/w/t.py\", line 3, in main\n"
+	  "  |     async with asyncio.TaskGroup() as tg:\n"
+	  "  | ExceptionGroup: unhandled errors in a TaskGroup (2 sub-excepti"
+	  "ons)\n" "  +-+---------------- 1 ----------------\n"
+	  "    | Traceback (most recent call last):\n"
+	  "    |   File \"/w/t.py\", line 7, in a\n"
+	  "    |     raise KeyError('a')\n" "    | KeyError: 'a'\n"
+	  "    +---------------- 2 ----------------\n"
+	  "    | Traceback (most recent call last):\n"
+	  "    |   File \"/w/t.py\", line 9, in b\n" "    | RuntimeError: x\n"
+	  "    +------------\n", "key_error", 9 },
+	{ "[rank3]:   + Exception Group Traceback (most recent call last):\n"
+	  "[rank3]:   |   File \"/w/t.py\", line 3, in main\n"
+	  "[rank3]:   |     async with asyncio.TaskGroup() as tg:\n"
+	  "[rank3]:   | ExceptionGroup: unhandled errors in a TaskGroup (2 su"
+	  "b-exceptions)\n" "[rank3]:   +-+---------------- 1 ----------------\n"
+	  "[rank3]:     | Traceback (most recent call last):\n"
+	  "[rank3]:     |   File \"/w/t.py\", line 7, in a\n"
+	  "[rank3]:     |     raise KeyError('a')\n"
+	  "[rank3]:     | KeyError: 'a'\n"
+	  "[rank3]:     +---------------- 2 ----------------\n"
+	  "[rank3]:     | Traceback (most recent call last):\n"
+	  "[rank3]:     |   File \"/w/t.py\", line 9, in b\n"
+	  "[rank3]:     | RuntimeError: x\n" "[rank3]:     +------------\n",
+	  "key_error", 9 },
+	/* ... also when no rule knows it */
+	{ "  + Exception Group Traceback (most recent call last):\n"
+	  "  |   File \"/w/t.py\", line 3, in main\n"
+	  "  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-excepti"
+	  "on)\n" "  +-+---------------- 1 ----------------\n"
+	  "    | Traceback (most recent call last):\n"
+	  "    |   File \"/w/t.py\", line 7, in a\n"
+	  "    | my.pkg.OddFailure: text\n" "    +------------\n", "runtime_error", 7 },
+	/* a note behind the message */
+	{ TB "KeyError: 'a'\n" "while reading shard 3\n", "key_error", 4 },
+	/* source and caret */
+	{ "  File \"/w/t.py\", line 3\n" "    print \"x\"\n" "          ^\n"
+	  "SyntaxError: invalid syntax\n", "syntax_error", 4 },
+	/* loguru's frames and values */
+	{ "2026-01-31 03:12:41.215 | ERROR    | __main__:main:12 - An error h"
+	  "as been caught in function 'main', process 'MainProcess' (81), thr"
+	  "ead 'MainThread' (1):\n" "Traceback (most recent call last):\n" "\n"
+	  "> File \"/w/t.py\", line 3, in <module>\n" "    main()\n"
+	  "    \xe2\x94\x94 <function main at 0x7f>\n" "\n"
+	  "  File \"/w/t.py\", line 9, in main\n" "    d['a']\n"
+	  "    \xe2\x94\x94 {}\n" "\n" "KeyError: 'a'\n", "key_error", 12 },
+	{ "2026-01-31 03:12:41.215 | ERROR    | __main__:main:12 - An error h"
+	  "as been caught in function 'main', process 'MainProcess' (81), thr"
+	  "ead 'MainThread' (1):\n" "Traceback (most recent call last):\n" "\n"
+	  "> File \"/w/t.py\", line 3, in <module>\n" "    main()\n"
+	  "    \xe2\x94\x94 <function main at 0x7f>\n" "\n"
+	  "  File \"/w/t.py\", line 9, in main\n" "    d['a']\n"
+	  "    \xe2\x94\x94 {}\n" "\n" "my.pkg.OddFailure: x\n", "runtime_error", 12 },
+	/* rich's boxes */
+	{ "\xe2\x95\xad\xe2\x94\x80\xe2\x94\x80\xe2\x94\x80 Traceback (most r"
+	  "ecent call last) \xe2\x94\x80\xe2\x94\x80\xe2\x94\x80\xe2\x95\xae" "\n"
+	  "\xe2\x94\x82 /w/t.py:3 in main   \xe2\x94\x82\n"
+	  "\xe2\x94\x82   \xe2\x94\x82\n"
+	  "\xe2\x94\x82   1 \xe2\x94\x82 d = {}   \xe2\x94\x82\n"
+	  "\xe2\x95\xb0\xe2\x94\x80\xe2\x94\x80\xe2\x94\x80\xe2\x95\xaf\n"
+	  "KeyError: 'a'\n", "key_error", 6 },
+	{ "\xe2\x95\xad\xe2\x94\x80\xe2\x94\x80\xe2\x94\x80 Traceback (most r"
+	  "ecent call last) \xe2\x94\x80\xe2\x94\x80\xe2\x94\x80\xe2\x95\xae" "\n"
+	  "\xe2\x94\x82 /w/t.py:3 in main   \xe2\x94\x82\n"
+	  "\xe2\x94\x82   \xe2\x94\x82\n"
+	  "\xe2\x94\x82   1 \xe2\x94\x82 d = {}   \xe2\x94\x82\n"
+	  "\xe2\x95\xb0\xe2\x94\x80\xe2\x94\x80\xe2\x94\x80\xe2\x95\xaf\n"
+	  "OddFailure: x\n", "runtime_error", 6 },
+	{ "+------------ Traceback (most recent call last) ------------+\n"
+	  "| /w/t.py:3 in main   |\n" "|   1 | d = {}   |\n" "+------------+\n"
+	  "OddFailure: x\n", "runtime_error", 5 },
+	/* IPython */
+	{ "------------\n"
+	  "KeyError                                  Traceback (most recent c"
+	  "all last)\n" "Cell In[3], line 1\n" "----> 1 d['a']\n" "\n"
+	  "KeyError: 'a'\n", "key_error", 6 },
+	{ "------------\n"
+	  "OddFailure                                Traceback (most recent c"
+	  "all last)\n" "Cell In[3], line 1\n" "----> 1 foo()\n" "\n"
+	  "File ~/w/t.py:12, in foo()\n" "     12 raise OddFailure('x')\n"
+	  "OddFailure: x\n", "runtime_error", 8 },
+	/* C++: what() tells it */
+	{ "terminate called after throwing an instance of 'c10::Error'\n"
+	  "  what():  CUDA error: an illegal memory access was encountered\n"
+	  "CUDA kernel errors might be asynchronously reported at some other "
+	  "API call, so the stacktrace below might be incorrect.\n"
+	  "Exception raised from c10_cuda_check_implementation at ../c10/cuda"
+	  "/CUDAException.cpp:44 (most recent call first):\n"
+	  "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x"
+	  "57 (0x7f01 in /opt/libc10.so)\n"
+	  "frame #1: <unknown function> + 0x22 (0x7f02 in /opt/libc10_cuda.so" ")\n",
+	  "cuda_illegal_access", 2 },
+	/* faulthandler's dump */
+	{ "Fatal Python error: Segmentation fault\n" "\n"
+	  "Current thread 0x00007f0001 (most recent call first):\n"
+	  "  File \"/w/t.py\", line 3 in main\n"
+	  "  File \"/w/t.py\", line 9 in <module>\n", "native_crash", 1 },
+	/* chains: the first one */
+	{ TB "FileNotFoundError: [Errno 2] No such file or directory: '/d/x'\n" "\n"
+	  "The above exception was the direct cause of the following exceptio"
+	  "n:\n" "\n" TB "RuntimeError: cannot load\n", "file_not_found", 4 },
+	{ TB "KeyError: 'a'\n" "\n"
+	  "During handling of the above exception, another exception occurred" ":\n"
+	  "\n" TB "AttributeError: 'X' object has no attribute 'y'\n", "key_error", 4 },
+	/* in a thread, in a task, in a worker process */
+	{ "Exception in thread Thread-1 (f):\n" TB "KeyError: 'a'\n", "key_error", 5 },
+	{ TB "KeyError: Caught KeyError in DataLoader worker process 0.\n"
+	  "Original Traceback (most recent call last):\n"
+	  "  File \"/w/t.py\", line 3, in main\n" "    go()\n" "KeyError: 'a'\n",
+	  "key_error", 8 },
+	{ "Task exception was never retrieved\n"
+	  "future: <Task finished name='Task-2' coro=<f() done, defined at /w"
+	  "/t.py:1> exception=KeyError('a')>\n" TB "KeyError: 'a'\n", "key_error", 6 },
+	/* printed, not raised */
+	{ "Exception ignored in: <function D.__del__ at 0x7f>\n" TB
+	  "KeyError: 'a'\n" "step 1 done\n", "none", -1 },
+	{ "Exception ignored in: <function D.__del__ at 0x7f>\n" TB
+	  "KeyError: 'a'\n" TB "ValueError: b\n", "value_error", 9 },
+	{ "--- Logging error ---\n" TB
+	  "TypeError: not all arguments converted during string formatting\n"
+	  "Call stack:\n" "  File \"/w/t.py\", line 3, in main\n" "Message: 'x'\n"
+	  "Arguments: (1,)\n", "none", -1 },
+	/* quoted */
+	{ "******************************************************************"
+	  "****\n" "File \"x.py\", line 3, in x\n" "Failed example:\n" "    f(1)\n"
+	  "Expected:\n" "    Traceback (most recent call last):\n" "    ...\n"
+	  "    ValueError: bad\n" "Got:\n" "    1\n", "none", -1 },
+	{ "Raises an error:\n" "    >>> f(1)\n"
+	  "    Traceback (most recent call last):\n" "        ...\n"
+	  "    ValueError: bad\n" "all good\n", "none", -1 },
+	{ "The mark \"Traceback (most recent call last)\" begins a traceback." "\n"
+	  "Here it is: Traceback (most recent call last):\n" "text goes on\n",
+	  "none", -1 },
+	{ "tests/test_x.py::test_raises PASSED\n" "    def test_raises():\n"
+	  ">       with pytest.raises(ValueError, match=\"Traceback (most rec"
+	  "ent call last)\"):\n" "PASSED\n" "=== 3 passed in 0.2s ===\n", "none", -1 },
+	/* a message of several lines */
+	{ TB "RuntimeError: Error(s) in loading state_dict for Net:\n"
+	  "	size mismatch for head.weight: copying a param with shape torch.S"
+	  "ize([4, 8]) from checkpoint, the shape in current model is torch.S"
+	  "ize([2, 8]).\n", "checkpoint_mismatch", 4 },
+	/* the job went on */
+	{ "WARNING:root:could not load the extension\n" TB "ImportError: no\n"
+	  "step 1 loss 2.0\n" "step 2 loss 1.9\n" "step 3 loss 1.9\n", "none", -1 },
+	/* the log ends with it */
+	{ TB, "unknown", -1 },
+};
+
+START_TEST(forms)
+{
+	const struct row *row = &rows[_i];
+	struct feed feed = {0};
+	struct verdict v = {0};
+	struct err err = {0};
+
+	ck_assert_int_eq(feed_add_memory(&feed, "t", row->log, strlen(row->log),
+	    &err), 0);
+	ck_assert_int_eq(causes_find(set, &feed, &v, &err), 0);
+	ck_assert_msg(strcmp(v.reason, row->reason) == 0, "row %d: %s", _i,
+	    v.reason);
+	ck_assert_msg((v.has_root ? v.root.line : -1) == row->line,
+	    "row %d: line %lld", _i, (long long)v.root.line);
+	verdict_fini(&v);
+	feed_fini(&feed);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("diagnose_block");
+	TCase *t = tcase_create("all");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_loop_test(t, forms, 0, (int)(sizeof(rows) / sizeof(rows[0])));
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
