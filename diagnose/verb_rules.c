@@ -5,16 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/json.h"
 #include "common/text.h"
 #include "common/verb.h"
 #include "diagnose/rule_load.h"
+#include "diagnose/rule_show.h"
 #include "diagnose/verbs.h"
+
+#define LAYERS_MAX	64	/* told apart */
 
 struct rules_opts {
 	bool		 json;
 	const char	*rules;
+	const char	*reason;
+	const char	*layer;
 };
 
 static const struct opt rules_opts[] = {
@@ -24,6 +30,12 @@ static const struct opt rules_opts[] = {
 	{ .name = "rules", .type = OPT_TEXT, .arg = "DIR",
 	  .offset = offsetof(struct rules_opts, rules),
 	  .help = "list, show: also use the rules in DIR" },
+	{ .name = "reason", .type = OPT_TEXT, .arg = "REASON", .cli_only = true,
+	  .offset = offsetof(struct rules_opts, reason),
+	  .help = "list: only rules that speak for REASON" },
+	{ .name = "layer", .type = OPT_TEXT, .arg = "LAYER", .cli_only = true,
+	  .offset = offsetof(struct rules_opts, layer),
+	  .help = "list: only rules of LAYER.yaml" },
 	{ .name = NULL }
 };
 
@@ -46,6 +58,27 @@ put_json(cJSON *o)
 	cJSON_Delete(o);
 }
 
+/* "file:line:column: why": the place apart from the rest of the text. */
+static void
+add_place(cJSON *o, const char **text)
+{
+	int line = 0, column = 0, end = 0;
+	const char *colon = *text;
+	struct buf file = {0};
+
+	while ((colon = strchr(colon, ':')) != NULL && (sscanf(colon,
+	    ":%9d:%9d: %n", &line, &column, &end) != 2 || end == 0))
+		colon++;
+	if (colon == NULL)
+		return;
+	if (buf_append(&file, *text, (size_t)(colon - *text)) == 0)
+		json_add_text(o, "file", file.data);
+	json_add_int(o, "line", line);
+	json_add_int(o, "column", column);
+	buf_fini(&file);
+	*text = colon + end;
+}
+
 static void
 problem(const char *text, void *arg)
 {
@@ -58,6 +91,7 @@ problem(const char *text, void *arg)
 		return;
 	}
 	o = cJSON_CreateObject();
+	add_place(o, &text);
 	json_add_text(o, "problem", text);
 	put_json(o);
 }
@@ -70,111 +104,60 @@ warn_problem(const char *text, void *arg)
 	fprintf(stderr, "holdfast rules: %s\n", text);
 }
 
-static void
-add_texts(cJSON *o, const char *key, const char *const *list)
+/* What `list' is asked for. */
+struct filter {
+	const char	*reason;	/* NULL: any */
+	const char	*layer;
+};
+
+static bool
+passes(const struct filter *want, const struct rule *r)
 {
-	cJSON *a = cJSON_AddArrayToObject(o, key);
+	char layer[RULE_LAYER_MAX];
 
-	for (; list != NULL && *list != NULL; list++) {
-		cJSON *holder = cJSON_CreateObject();
+	rule_layer(r, layer);
+	return (want->reason == NULL || (r->def.reason != NULL &&
+	    strcmp(r->def.reason, want->reason) == 0)) &&
+	    (want->layer == NULL || strcmp(layer, want->layer) == 0);
+}
 
-		if (json_add_text(holder, "x", *list) == 0)
-			cJSON_AddItemToArray(a,
-			    cJSON_DetachItemFromObject(holder, "x"));
-		cJSON_Delete(holder);
+static int
+unknown_name(const char *what, const char *name, const char *best,
+    struct err *err)
+{
+	return err_set(err, ERR_USAGE, "no %s '%.60s'%s%s%s", what, name,
+	    best ? ", did you mean '" : "", best ? best : "", best ? "'?" : "");
+}
+
+/* A name that nothing has is a mistake, a reason without rules is none. */
+static int
+check_filter(const struct filter *want, const struct rule_set *set,
+    struct err *err)
+{
+	char layers[LAYERS_MAX][RULE_LAYER_MAX];
+	struct text_nearest near = {0};
+	size_t i, k, n = 0;
+
+	if (want->reason != NULL &&
+	    rule_set_reason(set, want->reason) == NULL) {
+		for (i = 0; i < set->reason_count; i++)
+			text_nearest_try(&near, want->reason,
+			    set->reasons[i].name);
+		return unknown_name("reason", want->reason, near.best, err);
 	}
-}
-
-static void
-add_literals(cJSON *o, const struct scan_literal *l)
-{
-	const char *list[2] = { NULL, NULL };
-	cJSON *a = cJSON_AddArrayToObject(o, "literals");
-
-	for (; l != NULL && l->text != NULL; l++) {
-		cJSON *holder = cJSON_CreateObject();
-
-		list[0] = l->text;
-		add_texts(holder, "x", list);
-		cJSON_AddItemToArray(a, cJSON_DetachItemFromArray(
-		    cJSON_GetObjectItemCaseSensitive(holder, "x"), 0));
-		cJSON_Delete(holder);
+	if (want->layer == NULL)
+		return 0;
+	for (i = 0; i < set->count && n < LAYERS_MAX; i++) {
+		rule_layer(&set->rules[i], layers[n]);
+		if (strcmp(layers[n], want->layer) == 0)
+			return 0;
+		for (k = 0; k < n && strcmp(layers[k], layers[n]) != 0; k++)
+			;
+		n += k == n;
 	}
-}
-
-static const char *
-action_of(const struct rule *r)
-{
-	if (r->def.action >= 0)
-		return rule_action_name((enum action_kind)r->def.action);
-	return r->reason ? rule_action_name(r->reason->action) : NULL;
-}
-
-static cJSON *
-rule_json(const struct rule *r)
-{
-	cJSON *o = cJSON_CreateObject();
-
-	json_add_text(o, "id", r->def.id);
-	json_add_text(o, "reason", r->def.reason);
-	json_add_text(o, "role", rule_role_name(r->def.role));
-	json_add_text(o, "source", rule_source_name(r->def.source));
-	json_add_text(o, "match", r->def.match);
-	json_add_text(o, "unless", r->def.unless);
-	json_add_text(o, "after", r->def.after);
-	json_add_text(o, "action", action_of(r));
-	json_add_int(o, "priority", r->def.priority);
-	add_texts(o, "hides", r->def.hides);
-	add_texts(o, "cancels", r->def.cancels);
-	add_literals(o, r->def.literals);
-	add_texts(o, "examples", r->def.examples);
-	add_texts(o, "counterexamples", r->def.counterexamples);
-	json_add_text(o, "file", r->def.file);
-	json_add_int(o, "line", r->def.line);
-	return o;
-}
-
-static void
-put_row(const char *name, const char *text)
-{
-	if (text != NULL)
-		printf("%-10s%s\n", name, text);
-}
-
-static void
-put_rows(const char *name, const char *const *list)
-{
-	for (; list != NULL && *list != NULL; list++, name = "")
-		printf("%-10s%s\n", name, *list);
-}
-
-static void
-put_literals(const struct scan_literal *l)
-{
-	const char *name = "literals";
-
-	for (; l != NULL && l->text != NULL; l++, name = "")
-		printf("%-10s%s\n", name, l->text);
-}
-
-static void
-show(const struct rule *r)
-{
-	printf("%s  (%s:%d)\n", r->def.id, r->def.file, r->def.line);
-	put_row("reason", r->def.reason);
-	put_row("means", r->reason ? r->reason->what : NULL);
-	put_row("role", rule_role_name(r->def.role));
-	put_row("source", rule_source_name(r->def.source));
-	put_row("match", r->def.match);
-	put_row("unless", r->def.unless);
-	put_row("after", r->def.after);
-	put_row("action", action_of(r));
-	put_row("advice", r->def.advice ? r->def.advice :
-	    r->reason ? r->reason->advice : NULL);
-	put_rows("hides", r->def.hides);
-	put_rows("cancels", r->def.cancels);
-	put_literals(r->def.literals);
-	put_rows("examples", r->def.examples);
+	for (i = 0; i < n; i++)
+		text_nearest_try(&near, want->layer, layers[i]);
+	return unknown_name("layer", want->layer, near.best, err);
 }
 
 static int
@@ -185,56 +168,93 @@ by_id(const void *a, const void *b)
 	return strcmp((*x)->def.id, (*y)->def.id);
 }
 
-static int
-run_list(const struct rule_set *set, bool json)
+/* The columns of one row. */
+#define COLUMNS	4
+static void
+fill_row(const struct rule *r, const char *row[COLUMNS])
 {
-	const struct rule **sorted = calloc(set->count + 1, sizeof(*sorted));
+	row[0] = r->def.id;
+	row[1] = rule_role_name(r->def.role);
+	row[2] = r->def.reason ? r->def.reason : "-";
+	row[3] = r->reason || r->def.action >= 0 ?
+	    rule_action_name(rule_action(r)) : "-";
+}
+
+/* Aligned; on a terminal, columns that do not fit are left out. */
+static void
+print_rows(const struct rule **list, size_t count)
+{
+	const struct card_style style = card_style_of(STDOUT_FILENO);
+	const char *row[COLUMNS];
+	int width[COLUMNS] = {0}, columns, used = 0, n;
 	size_t i;
 
-	if (sorted == NULL)
-		return EXIT_USAGE;
-	for (i = 0; i < set->count; i++)
-		sorted[i] = &set->rules[i];
-	qsort(sorted, set->count, sizeof(*sorted), by_id);
-	for (i = 0; i < set->count; i++) {
-		const struct rule *r = sorted[i];
-
-		if (json)
-			put_json(rule_json(r));
-		else
-			printf("%-34s %-9s %-24s %s\n", r->def.id,
-			    rule_role_name(r->def.role),
-			    r->def.reason ? r->def.reason : "-",
-			    action_of(r) ? action_of(r) : "-");
+	for (i = 0; i < count; i++) {
+		fill_row(list[i], row);
+		for (n = 0; n < COLUMNS; n++)
+			if ((int)strlen(row[n]) > width[n])
+				width[n] = (int)strlen(row[n]);
 	}
+	for (columns = 0; columns < COLUMNS; columns++) {
+		used += width[columns] + (columns > 0 ? 2 : 0);
+		if (columns > 1 && used > style.columns && isatty(STDOUT_FILENO))
+			break;
+	}
+	for (i = 0; i < count; i++) {
+		fill_row(list[i], row);
+		for (n = 0; n + 1 < columns; n++)
+			printf("%-*s", width[n] + 2, row[n]);
+		printf("%s\n", row[n]);
+	}
+}
+
+static int
+run_list(const struct rule_set *set, const struct filter *want, bool json,
+    struct err *err)
+{
+	const struct rule **sorted;
+	size_t i, n = 0;
+	cJSON *o;
+
+	if (check_filter(want, set, err) == -1)
+		return -1;
+	if ((sorted = calloc(set->count + 1, sizeof(*sorted))) == NULL)
+		return err_memory(err);
+	for (i = 0; i < set->count; i++)
+		if (passes(want, &set->rules[i]))
+			sorted[n++] = &set->rules[i];
+	qsort(sorted, n, sizeof(*sorted), by_id);
+	for (i = 0; json && i < n; i++) {
+		o = cJSON_CreateObject();
+		rule_show_json(sorted[i], o);
+		put_json(o);
+	}
+	if (!json)
+		print_rows(sorted, n);
 	free(sorted);
 	return EXIT_OK;
 }
 
 static int
-run_show(const struct rule_set *set, const char *id, bool json)
+run_show(const struct rule_set *set, const char *id, bool json,
+    struct err *err)
 {
-	int at = id ? rule_set_find(set, id) : -1;
-	struct text_nearest near = {0};
-	size_t i;
+	const struct card_style style = card_style_of(STDOUT_FILENO);
+	const struct rule *r;
+	cJSON *o;
 
-	if (id == NULL) {
-		fprintf(stderr, "holdfast rules show: which rule? "
-		    "(holdfast rules list)\n");
-		return EXIT_USAGE;
+	if (id == NULL)
+		return err_set(err, ERR_USAGE, "show: which rule? "
+		    "(holdfast rules list)");
+	if ((r = rule_named(set, id, err)) == NULL)
+		return -1;
+	if (json) {
+		o = cJSON_CreateObject();
+		rule_show_json(r, o);
+		put_json(o);
+	} else {
+		rule_show(r, &style, stdout);
 	}
-	if (at == -1) {
-		for (i = 0; i < set->count; i++)
-			text_nearest_try(&near, id, set->rules[i].def.id);
-		fprintf(stderr, "holdfast rules: no rule '%s'%s%s%s\n", id,
-		    near.best ? ", did you mean '" : "",
-		    near.best ? near.best : "", near.best ? "'?" : "");
-		return EXIT_USAGE;
-	}
-	if (json)
-		put_json(rule_json(&set->rules[at]));
-	else
-		show(&set->rules[at]);
 	return EXIT_OK;
 }
 
@@ -258,15 +278,14 @@ put_summary(const struct rule_set *set, const struct printer *p, int samples)
 }
 
 static int
-run_check(const struct verb *verb, int what, const char *dir, bool json)
+run_check(int what, const char *dir, bool json, struct err *err)
 {
 	struct printer p = { .json = json };
 	struct rule_set *set = NULL;
-	struct err err = {0};
 	int samples = -1;
 
-	if (rule_load(dir, problem, &p, &set, NULL, &err) == -1)
-		return verb_fail(verb, &err);
+	if (rule_load(dir, problem, &p, &set, NULL, err) == -1)
+		return -1;
 	if (what == RULES_LINT)
 		rule_lint(set, problem, &p);
 	else
@@ -282,29 +301,31 @@ run_rules(const struct verb *verb, int argc, char **argv)
 	struct rules_opts o = {0};
 	struct rule_set *set = NULL;
 	struct err err = {0};
+	struct filter want;
 	const char *operand;
-	int first, what, rc;
+	int first, what, rc = -1;
 	bool done;
 
-	if (verb_parse(verb, &o, argc, argv, &first, &done) == -1)
+	if (verb_begin_output(verb) == -1 ||
+	    verb_parse(verb, &o, argc, argv, &first, &done) == -1)
 		return EXIT_USAGE;
 	if (done)
-		return EXIT_OK;
+		return verb_end_output(verb, EXIT_OK);
 	if ((what = verb_action(verb, argc, argv, first)) == -1)
 		return EXIT_USAGE;
 	operand = first + 1 < argc ? argv[first + 1] : NULL;
-	if (argc > first + 2 || (what == RULES_LIST && operand != NULL)) {
+	want = (struct filter){ o.reason, o.layer };
+	if (argc > first + 2 || (what == RULES_LIST && operand != NULL))
 		err_set(&err, ERR_USAGE, "too many operands");
-		return verb_fail(verb, &err);
-	}
-	if (what == RULES_LINT || what == RULES_TEST)
-		return run_check(verb, what, operand ? operand : o.rules, o.json);
-	if (rule_load(o.rules, warn_problem, NULL, &set, NULL, &err) == -1)
-		return verb_fail(verb, &err);
-	rc = what == RULES_LIST ? run_list(set, o.json) :
-	    run_show(set, operand, o.json);
+	else if (what != RULES_LIST && (o.reason != NULL || o.layer != NULL))
+		err_set(&err, ERR_USAGE, "--reason and --layer are for list");
+	else if (what == RULES_LINT || what == RULES_TEST)
+		rc = run_check(what, operand ? operand : o.rules, o.json, &err);
+	else if (rule_load(o.rules, warn_problem, NULL, &set, NULL, &err) == 0)
+		rc = what == RULES_LIST ? run_list(set, &want, o.json, &err) :
+		    run_show(set, operand, o.json, &err);
 	rule_set_free(set);
-	return rc;
+	return rc == -1 ? verb_fail(verb, &err) : verb_end_output(verb, rc);
 }
 
 const struct verb verb_rules = {

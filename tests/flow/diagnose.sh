@@ -86,6 +86,39 @@ check "... is one object" json \
 check "no such rule: 2" status 2 --explain-rule cuda-oomm oom.log
 check "not together with --follow: 2" status 2 --follow --explain-rule cuda-oom oom.log
 
+# The rules themselves.
+mkdir site
+cat >site/mine.yaml <<-'RULES'
+	- {id: site-lost, reason: gpu_lost, role: root, match: 'site says lost'}
+	- {id: site-typo, reason: gpu_lots, role: root, match: 'site says lots'}
+RULES
+rules() {
+	local want=$1 got
+	shift
+	"$holdfast" rules "$@" >out 2>err
+	got=$?
+	[ "$got" = "$want" ] || { echo "exit status $got"; cat out err; return 1; }
+}
+check "rules of a layer" rules 0 list --rules site --layer mine
+check "... only those" [ "$(cut -d ' ' -f 1 out | tr '\n' ' ')" = 'site-lost site-typo ' ]
+check "rules of a reason" rules 0 list --json --reason gpu_lost
+check "... only those, with samples" "$python" -c "
+import json
+v = [json.loads(line) for line in open('out')]
+assert v and all(r['reason'] == 'gpu_lost' and r['examples'] for r in v)"
+check "no such layer: 2" rules 2 list --layer mine
+check "no such reason: 2" rules 2 list --reason gpu_lots
+check "a rule" rules 0 show xid-79
+check "... with samples" has '| sample  '
+check "lint finds a mistake: 1" rules 1 lint --json site
+check "... and says where" "$python" -c "
+import json
+v = [json.loads(line) for line in open('out')]
+assert any(r.get('file') == 'site/mine.yaml' and r['line'] == 2 for r in v), v
+assert v[-1]['problems'] == len(v) - 1, v"
+check "shipped rules pass their samples" rules 0 test
+rules_full() { "$holdfast" rules list >/dev/full; }
+
 # Colours only for a terminal, and not with NO_COLOR (which lib.sh sets).
 escape=$(printf '\033')
 terminal() {
@@ -115,6 +148,7 @@ torn_pipe() {
 }
 check "full disk: 2" unwritten 'No space left' full
 check "full disk, JSON: 2" unwritten 'No space left' full --json --all
+check "full disk, rules: 2" unwritten 'No space left' rules_full
 check "closed output: 2" unwritten 'closed' closed
 check "reader went away: 2" unwritten 'Broken pipe' torn_pipe
 
