@@ -11,6 +11,7 @@
 #include "common/file.h"
 #include "diagnose/event.h"
 #include "diagnose/match.h"
+#include "diagnose/rule_cache.h"
 #include "diagnose/rule_load.h"
 
 struct counter {
@@ -45,6 +46,7 @@ rule_load(const char *dir, rule_problem_fn problem, void *arg,
 {
 	struct counter count = { problem, arg, 0 };
 	struct rule_set *set;
+	bool cached;
 
 	if (rule_set_new(&set, err) == -1)
 		return -1;
@@ -54,8 +56,11 @@ rule_load(const char *dir, rule_problem_fn problem, void *arg,
 	if (dir != NULL &&
 	    rule_read_dir(set, dir, count_problem, &count, err) == -1)
 		goto fail;
+	cached = dir != NULL && rule_cache_load(set, dir);
 	if (rule_set_finish(set, count_problem, &count, err) == -1)
 		goto fail;
+	if (dir != NULL && !cached)
+		rule_cache_store(set, dir);
 	if (problems != NULL)
 		*problems = count.count;
 	*out = set;

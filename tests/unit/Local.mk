@@ -29,6 +29,7 @@ unit_tests += \
 	%D%/test_diagnose_match \
 	%D%/test_diagnose_progress \
 	%D%/test_diagnose_rules \
+	%D%/test_diagnose_cache \
 	%D%/test_diagnose_pairs \
 	%D%/test_diagnose_scan \
 	%D%/test_diagnose_unpack \

@@ -5,7 +5,6 @@
  * templates, no threads; at each level of the scanner.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include <check.h>
 #include <pcre2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +15,10 @@
 #include "diagnose/event.h"
 #include "diagnose/guard.h"
 #include "diagnose/match.h"
+#include "tests/unit/unit.h"
 
 static const char *const levels[] = { "scalar", "avx2", "vbmi" };
 #define LEVELS	(sizeof(levels) / sizeof(levels[0]))
-
-static uint64_t seed = 0x9e3779b97f4a7c15ull;
-
-static unsigned
-random_below(unsigned n)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (unsigned)(seed >> 33) % n;
-}
 
 static struct rule_set *
 shipped(void)
@@ -50,8 +39,8 @@ random_sample(const struct rule_set *set)
 {
 	for (;;) {
 		const struct rule_def *d =
-		    &set->rules[random_below((unsigned)set->count)].def;
-		const char *const *list = random_below(3) ? d->examples :
+		    &set->rules[unit_random((unsigned)set->count)].def;
+		const char *const *list = unit_random(3) ? d->examples :
 		    d->counterexamples;
 		size_t n = 0;
 
@@ -59,7 +48,7 @@ random_sample(const struct rule_set *set)
 			n++;
 		if (n == 0)
 			continue;
-		n = random_below((unsigned)n);
+		n = unit_random((unsigned)n);
 		if (strstr(list[n], "Traceback") != NULL ||
 		    strpbrk(list[n], "\r\033") != NULL ||
 		    guard_is_guess(list[n], strlen(list[n])))
@@ -86,17 +75,17 @@ put_mutated(struct buf *b, const char *sample)
 {
 	size_t at = b->len, len = strlen(sample), i;
 
-	if (random_below(6) == 0)
-		len = random_below((unsigned)len + 1);
+	if (unit_random(6) == 0)
+		len = unit_random((unsigned)len + 1);
 	put(b, sample, len);
 	for (i = at; i < b->len; i++) {
 		char *c = &b->data[i];
 
-		if (*c >= '0' && *c <= '9' && random_below(3) == 0)
-			*c = (char)('0' + random_below(10));
-		else if (*c != '\n' && random_below(200) == 0)
-			*c = (char)(0x20 + random_below(200));
-		else if (random_below(150) == 0)
+		if (*c >= '0' && *c <= '9' && unit_random(3) == 0)
+			*c = (char)('0' + unit_random(10));
+		else if (*c != '\n' && unit_random(200) == 0)
+			*c = (char)(0x20 + unit_random(200));
+		else if (unit_random(150) == 0)
 			*c ^= *c >= 'a' && *c <= 'z' ? 0x20 : 0;
 	}
 }
@@ -115,14 +104,14 @@ put_line(struct buf *b, const struct rule_set *set)
 		"NCCL INFO Connected all rings", "", " ", "errors=0"
 	};
 
-	put_text(b, prefixes[random_below(sizeof(prefixes) /
+	put_text(b, prefixes[unit_random(sizeof(prefixes) /
 	    sizeof(prefixes[0]))]);
-	if (random_below(4) == 0)
-		put_text(b, healthy[random_below(sizeof(healthy) /
+	if (unit_random(4) == 0)
+		put_text(b, healthy[unit_random(sizeof(healthy) /
 		    sizeof(healthy[0]))]);
 	else
 		put_mutated(b, random_sample(set));
-	if (random_below(8) == 0)
+	if (unit_random(8) == 0)
 		put_mutated(b, random_sample(set));
 	put_text(b, "\n");
 }
@@ -335,12 +324,12 @@ START_TEST(repeated_lines_win_alike)
 	for (i = 0; i < 400; i++) {
 		const char *sample = random_sample(set);
 
-		for (k = (int)random_below(12); k >= 0; k--) {
+		for (k = (int)unit_random(12); k >= 0; k--) {
 			char rank[32];
 
 			snprintf(rank, sizeof(rank), "[rank%u]: ",
-			    random_below(90) + 10);
-			put_text(&text, random_below(2) ? rank : "");
+			    unit_random(90) + 10);
+			put_text(&text, unit_random(2) ? rank : "");
 			put_mutated(&text, sample);
 			put_text(&text, "\n");
 		}
@@ -460,14 +449,9 @@ START_TEST(patterns_that_tell_digits_apart)
 }
 END_TEST
 
-int
-main(void)
+static void
+add(TCase *t)
 {
-	Suite *s = suite_create("diagnose_pairs");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, pairs_are_those_of_pcre2, 0, LEVELS);
 	tcase_add_loop_test(t, every_literal_is_found, 0, LEVELS);
@@ -476,10 +460,10 @@ main(void)
 	tcase_add_test(t, threads_find_the_same);
 	tcase_add_loop_test(t, patterns_that_tell_digits_apart, 0,
 	    (int)(sizeof(digit_rows) / sizeof(digit_rows[0])));
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+}
+
+int
+main(void)
+{
+	return unit_run("diagnose_pairs", add);
 }
