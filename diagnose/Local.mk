@@ -54,6 +54,7 @@ libdiagnose_la_SOURCES = \
 	%D%/guard.c %D%/guard.h \
 	%D%/line.c %D%/line.h \
 	%D%/live.c %D%/live.h \
+	%D%/meter.c %D%/meter.h \
 	%D%/prefix.c %D%/prefix.h \
 	%D%/prefix_log.c \
 	%D%/prefix_rank.c \

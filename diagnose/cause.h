@@ -52,7 +52,7 @@ struct case_file {
 	bool		 unknown_exception;
 };
 
-/* Reads all streams; fills a zeroed case. */
+/* Reads all streams; fills a case that is zeroed but for events.progress. */
 int	case_read(struct case_file *, struct rule_set *, const struct feed *,
 	    struct err *err);
 /* Adds a candidate, for cause.c and ends.c; NULL without memory. */

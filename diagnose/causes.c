@@ -151,11 +151,24 @@ ask_watchdog(struct case_file *c, const struct cause *w, struct verdict *v)
 	return w;
 }
 
+struct reading {
+	const struct causes_extra *extra;
+	uint64_t	 all;
+};
+
+static void
+on_read(uint64_t bytes, void *arg)
+{
+	const struct reading *r = arg;
+
+	r->extra->progress(bytes, r->all, r->extra->arg);
+}
+
 int
 causes_find(struct rule_set *set, const struct feed *feed,
     struct verdict *out, struct err *err)
 {
-	const struct causes_extra none = { NULL };
+	const struct causes_extra none = { .findings = NULL };
 
 	return causes_find_all(set, feed, &none, out, err);
 }
@@ -164,10 +177,18 @@ int
 causes_find_all(struct rule_set *set, const struct feed *feed,
     const struct causes_extra *extra, struct verdict *out, struct err *err)
 {
+	struct reading reading = { extra, 0 };
 	const struct cause *w = NULL;
 	struct case_file c = {0};
 	int rc = -1;
+	size_t i;
 
+	for (i = 0; i < feed->count; i++)
+		reading.all += feed->streams[i].len;
+	if (extra->progress != NULL) {
+		c.events.progress = on_read;
+		c.events.progress_arg = &reading;
+	}
 	out->step = -1;
 	out->root.rank = -1;
 	if (case_read(&c, set, feed, err) == -1)

@@ -14,6 +14,9 @@
 /* What a caller may want besides the verdict. */
 struct causes_extra {
 	struct findings	*findings;	/* filled when it is not NULL */
+	/* Told of the bytes read so far, and of all, when it is not NULL. */
+	void		(*progress)(uint64_t done, uint64_t all, void *arg);
+	void		*arg;
 };
 
 /* Reads all streams of the feed with the rules of a finished set; fills a

@@ -195,6 +195,10 @@ read_windows(struct collector *c, struct ahead *a, const struct feed *feed,
 			stream_release(s, given, w.to);
 			given = w.to;
 		}
+		c->events->bytes += w.to - w.from;
+		if (c->events->progress != NULL)
+			c->events->progress(c->events->bytes,
+			    c->events->progress_arg);
 	}
 	if (c->open && c->hit_count > 0)
 		close_line(c);

@@ -52,6 +52,10 @@ struct events {
 	struct line_styles styles;	/* of the stream read last */
 	uint64_t	 prefixes_learnt;	/* in all streams */
 	bool		 gave_up;	/* a match limit was hit */
+	/* Told of all bytes looked at so far, now and then; may be NULL. */
+	void		(*progress)(uint64_t bytes, void *arg);
+	void		*progress_arg;
+	uint64_t	 bytes;
 	struct ahead	*ahead;		/* set by events_begin() */
 	struct collector *collector;	/* kept from stream to stream */
 };

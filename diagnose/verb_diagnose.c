@@ -12,6 +12,7 @@
 #include "diagnose/causes.h"
 #include "diagnose/explain.h"
 #include "diagnose/follow.h"
+#include "diagnose/meter.h"
 #include "diagnose/quote.h"
 #include "diagnose/rule_load.h"
 #include "diagnose/rule_show.h"
@@ -140,14 +141,20 @@ diagnose(const struct diagnose_opts *o, struct rule_set *set, char **paths,
 	const struct follow_options how = { set, &style, o->json,
 	    !isatty(STDOUT_FILENO) };
 	struct findings all = {0};
-	const struct causes_extra extra = { o->all ? &all : NULL };
+	struct meter meter;
+	const struct causes_extra extra = { o->all ? &all : NULL, meter_update,
+	    &meter };
 	struct verdict v = {0};
 	struct feed feed = {0};
 	int rc = -1;
 
-	if (o->follow ? follow_run(&how, paths, (size_t)count, &extra, &feed, &v,
-	    err) == 0 : add_paths(&feed, paths, count, err) == 0 &&
-	    causes_find_all(set, &feed, &extra, &v, err) == 0)
+	meter_init(&meter);
+	if (o->follow)
+		rc = follow_run(&how, paths, (size_t)count, &extra, &feed, &v, err);
+	else if (add_paths(&feed, paths, count, err) == 0)
+		rc = causes_find_all(set, &feed, &extra, &v, err);
+	meter_end(&meter);
+	if (rc == 0)
 		rc = print_verdict(o, &v, &all, &style, err);
 	if (rc == 0 && v.status == VERDICT_UNDETERMINED)
 		rc = EXIT_NEGATIVE;
