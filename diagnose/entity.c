@@ -126,18 +126,19 @@ entity_nic(const char *line, size_t len, char *out, size_t size)
 	}
 }
 
-/* "0000:3b:00.0", "3b:00.0", "PCI:0000:3b:00" */
+/* "0000:3b:00.0", "3b:00.0", "PCI:0000:3b:00"; "25:28:13" is a time. */
 static size_t
 pci_address(const char *p, const char *end)
 {
-	size_t n = 0, colons = 0, digits = 0;
+	size_t n = 0, colons = 0, digits = 0, first = 0;
 
 	while (p + n < end && (isxdigit((unsigned char)p[n]) ||
 	    (p[n] == ':' && colons < 2))) {
 		if (p[n] == ':') {
 			if (digits != 2 && digits != 4 && digits != 8)
 				return 0;
-			colons++;
+			if (colons++ == 0)
+				first = digits;
 			digits = 0;
 		} else {
 			digits++;
@@ -148,7 +149,7 @@ pci_address(const char *p, const char *end)
 		return 0;
 	if (p + n + 1 < end && p[n] == '.' && isdigit((unsigned char)p[n + 1]))
 		return n + 2;
-	return colons == 2 ? n : 0;
+	return colons == 2 && first > 2 ? n : 0;
 }
 
 void

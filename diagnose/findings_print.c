@@ -16,6 +16,7 @@
 #define NAME_MOST	40	/* of a rule or reason */
 #define TIMES_COLUMNS	8	/* "  x1,234" */
 #define ROWS_MAX	2	/* of a quoted line */
+#define QUOTE_LEAST	40	/* columns of one, though the rows be more */
 
 /* As they stand in front of a row: at most 8 characters. */
 static const struct {
@@ -187,6 +188,34 @@ put_column(const char *text, size_t len, int width, FILE *f)
 	buf_fini(&cut);
 }
 
+static size_t
+count_rows(const struct buf *b, size_t room)
+{
+	size_t rows = 0, at = 0;
+
+	for (; at < b->len; rows++) {
+		at += quote_row(b->data + at, b->len - at, room);
+		for (; at < b->len && b->data[at] == ' '; at++)
+			;
+	}
+	return rows;
+}
+
+/* The quoted line behind its place, cut until both fit their rows. */
+static void
+add_quote(struct buf *b, const struct buf *quote,
+    const struct quote_span *tell, size_t room)
+{
+	size_t place = b->len, columns = ROWS_MAX * room;
+
+	buf_append(b, quote->data, quote->len);
+	for (; columns > QUOTE_LEAST && count_rows(b, room) > ROWS_MAX;
+	    columns -= 4) {
+		b->len = place;
+		quote_cut(quote->data, quote->len, tell, columns, b);
+	}
+}
+
 /* "rank00003.log:12: the line" */
 static void
 put_quote(const struct finding *fi, const struct card_style *style, bool whole,
@@ -194,19 +223,16 @@ put_quote(const struct finding *fi, const struct card_style *style, bool whole,
 {
 	struct quote_span tell = summary_telling(fi->rule, fi->text,
 	    fi->text_len);
-	size_t room = (size_t)style->columns - 10, most, at, n;
-	struct buf b = {0}, cut = {0}, quote = {0};
+	size_t room = (size_t)style->columns - 10, at, n;
+	struct buf b = {0}, quote = {0};
 
 	quote_clean(fi->file, strlen(fi->file), NULL, &b);
 	buf_printf(&b, ":%" PRId64 ": ", fi->line);
 	quote_clean(fi->text, fi->text_len, &tell, &quote);
-	most = ROWS_MAX * room - 10;
-	n = quote_columns(b.data, b.len);
-	if (whole || quote.len == 0)
-		buf_append(&b, quote.data ? quote.data : "", quote.len);
-	else if (quote_cut(quote.data, quote.len, &tell,
-	    n + 40 < most ? most - n : 40, &cut) == 0)
-		buf_append(&b, cut.data, cut.len);
+	if (quote.len > 0 && whole)
+		buf_append(&b, quote.data, quote.len);
+	else if (quote.len > 0)
+		add_quote(&b, &quote, &tell, room);
 	for (at = 0; at < b.len; at += n) {
 		for (; b.data[at] == ' '; at++)
 			;
@@ -214,7 +240,6 @@ put_quote(const struct finding *fi, const struct card_style *style, bool whole,
 		fprintf(f, "|         %.*s\n", (int)n, b.data + at);
 	}
 	buf_fini(&b);
-	buf_fini(&cut);
 	buf_fini(&quote);
 }
 
@@ -267,8 +292,7 @@ findings_print(const struct findings *list, const struct card_style *style,
 	snprintf(title, sizeof(title), " %s finding%s%s ", count,
 	    list->count == 1 ? "" : "s", list->count > 1 ? ", by time" : "");
 	card_put_rule(title, NULL, style, f);
-	if (!whole)
-		shrink(&w, style->columns);
+	shrink(&w, style->columns);
 	for (i = 0; i < list->count; i += g.members) {
 		g = group_at(list, i);
 		print_group(&g, &w, style, whole, f);

@@ -266,6 +266,7 @@ line_parse(const char *data, size_t len, struct line *out)
 {
 	struct cursor c = { data, data + len, data, NULL, out };
 	size_t n, round;
+	bool ours = is_ours(&c);
 
 	memset(out, 0, sizeof(*out));
 	out->rank = out->local_rank = out->task = out->device = out->pid = -1;
@@ -278,5 +279,5 @@ line_parse(const char *data, size_t len, struct line *out)
 	    LINE_NO_TIME;
 	out->text = c.p;
 	out->len = left(&c);
-	out->ours = is_ours(&c);
+	out->ours = ours || is_ours(&c);
 }

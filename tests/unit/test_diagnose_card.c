@@ -268,6 +268,13 @@ START_TEST(card_is_not_diagnosed)
 		verdict_fini(&v);
 	}
 	ck_assert_int_gt(cards, 150);
+	/* A bar that a prefix reader takes off, row and all. */
+	diagnose(set, "  5%|#   | 10/200 [00:09<25:28:13,  1.0s/it]x.cu:1: f: block: "
+	    "[1,0,0], thread: [0,0,0] Assertion `a < b` failed.\n", &v);
+	ck_assert_str_eq(v.reason, "cuda_device_assert");
+	ck_assert_ptr_null(v.root.gpu);
+	card_is_no_evidence(set, &v);
+	verdict_fini(&v);
 	rule_set_free(set);
 }
 END_TEST
