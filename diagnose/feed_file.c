@@ -37,6 +37,27 @@ await_writer(int fd, struct err *err)
 	return 0;
 }
 
+/* Puts what the spool got in the place of the bytes.  Of a failure, what came before
+ * it is diagnosed. */
+static int
+take_spool(struct feed *f, struct stream *s, struct feed_spool *spool,
+    const char *what, const struct err *why, struct err *err)
+{
+	char text[600];
+	int rc;
+
+	if (why->code == ERR_MEMORY)
+		return err_memory(err);
+	snprintf(text, sizeof(text), "%s%s%s", what, why->text,
+	    spool->len > 0 ? "; what came before is read" : "");
+	if (why->code != ERR_NONE && spool->len == 0)
+		return err_set(err, why->code, "%s", text);
+	if ((rc = feed_spool_finish(spool, s, err)) == 0 &&
+	    why->code != ERR_NONE)
+		feed_add_missing(f, s->name, text);
+	return rc;
+}
+
 /* Standard input and other pipes; a failure keeps what came before it. */
 static int
 load_pipe(struct feed *f, struct stream *s, int fd, struct err *err)
@@ -57,14 +78,7 @@ load_pipe(struct feed *f, struct stream *s, int fd, struct err *err)
 		    &why) == -1)
 			break;
 	}
-	if (why.code != ERR_NONE && spool.len == 0) {
-		*err = why;
-		rc = -1;
-	} else {
-		if (why.code != ERR_NONE)
-			feed_add_missing(f, s->name, why.text);
-		rc = feed_spool_finish(&spool, s, err);
-	}
+	rc = take_spool(f, s, &spool, "", &why, err);
 	feed_spool_fini(&spool);
 	return rc;
 }
@@ -141,43 +155,24 @@ load(struct feed *f, struct stream *s, const char *path, struct err *err)
 	return rc;
 }
 
-/* Puts what `spool` got in the place of the bytes.  Of a failure, what came before
- * it is diagnosed. */
-static int
-take_spool(struct feed *f, struct stream *s, struct feed_spool *spool,
-    const char *what, const struct err *why, struct err *err)
-{
-	char text[600];
-	int rc;
-
-	if (why->code == ERR_MEMORY)
-		return err_memory(err);
-	snprintf(text, sizeof(text), "%s, %s%s", what, why->text,
-	    spool->len > 0 ? "; what came before is read" : "");
-	if (why->code != ERR_NONE && spool->len == 0)
-		return err_set(err, why->code, "%s", text);
-	if ((rc = feed_spool_finish(spool, s, err)) == 0 &&
-	    why->code != ERR_NONE)
-		feed_add_missing(f, s->name, text);
-	return rc;
-}
-
 static int
 unpack(struct feed *f, struct stream *s, struct err *err)
 {
 	const struct unpack_format *format = unpack_recognise(s);
 	struct feed_spool spool;
 	struct err why = {0};
+	char what[32];
 	int rc;
 
 	if (format == NULL)
 		return 0;
 	if (format->decode == NULL)
-		return err_set(err, ERR_FORMAT, "%s is not read: unpack it",
-		    format->name);
+		return err_set(err, ERR_FORMAT, "%s is not read: %s",
+		    format->name, format->advice);
 	feed_spool_init(&spool, f);
 	format->decode(s, &spool, &why);
-	rc = take_spool(f, s, &spool, format->name, &why, err);
+	snprintf(what, sizeof(what), "%s, ", format->name);
+	rc = take_spool(f, s, &spool, what, &why, err);
 	feed_spool_fini(&spool);
 	return rc;
 }
@@ -197,7 +192,7 @@ to_utf8(struct feed *f, struct stream *s, struct err *err)
 	}
 	feed_spool_init(&spool, f);
 	feed_text_convert(s, mark, e, &spool, &why);
-	rc = take_spool(f, s, &spool, "UTF-16", &why, err);
+	rc = take_spool(f, s, &spool, "UTF-16, ", &why, err);
 	feed_spool_fini(&spool);
 	return rc;
 }

@@ -9,16 +9,18 @@
 #include "diagnose/unpack.h"
 
 /* RFC 1952; RFC 8878 with its skippable frames (16 numbers, the usual first one);
- * the .xz file format 1.2.1; bzip2, lz4 and compress by their magic(5). */
+ * the .xz file format 1.2.1; bzip2, lz4 and compress by their magic(5); journals by
+ * systemd's journal-def.h. */
 static const struct unpack_format formats[] = {
 	{ "gzip", "\x1f\x8b\x08", 3, unpack_gz },
 	{ "zstd", "\x28\xb5\x2f\xfd", 4, unpack_zstd },
 	{ "zstd", "\x50\x2a\x4d\x18", 4, unpack_zstd },
 	{ "xz", "\xfd" "7zXZ\0", 6, unpack_xz },
-	{ "bzip2", "BZh91AY&SY", 10, NULL },
-	{ "lz4", "\x04\x22\x4d\x18", 4, NULL },
-	{ "zip", "PK\x03\x04", 4, NULL },
-	{ "compress", "\x1f\x9d\x90", 3, NULL }
+	{ "bzip2", "BZh91AY&SY", 10, NULL, "unpack it" },
+	{ "lz4", "\x04\x22\x4d\x18", 4, NULL, "unpack it" },
+	{ "zip", "PK\x03\x04", 4, NULL, "unpack it" },
+	{ "compress", "\x1f\x9d\x90", 3, NULL, "unpack it" },
+	{ "a journal file", "LPKSHHRH", 8, NULL, "print it with journalctl(1)" }
 };
 
 const struct unpack_format *

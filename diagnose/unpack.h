@@ -19,9 +19,11 @@ struct unpack_format {
 	const char	*magic;
 	size_t		 magic_len;
 	/* Appends what the stream unpacks to, all members of it.  On failure what
-	 * could be unpacked is there.  NULL: known, but not read. */
+	 * could be unpacked is there.  NULL: known, but not read; then the
+	 * advice says what to do. */
 	int		(*decode)(const struct stream *, struct feed_spool *,
 			    struct err *err);
+	const char	*advice;
 };
 
 /* NULL when the bytes are not compressed. */

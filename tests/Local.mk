@@ -43,6 +43,7 @@ TESTS += $(lint_tests) $(flow_tests)
 EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/fuzz/fuzz_feed.c \
 	%D%/fuzz/fuzz_pickle.c \
+	%D%/fuzz/fuzz_unpack.c \
 	%D%/fuzz/fuzz_zip.c \
 	%D%/flow/lib.sh \
 	%D%/flow/as-nobody \

@@ -7,12 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "diagnose/causes.h"
 #include "diagnose/feed.h"
+#include "diagnose/rule_load.h"
 #include "unit.h"
 
 static void
@@ -194,6 +197,45 @@ START_TEST(line_numbers)
 }
 END_TEST
 
+/* Rules run on text that ends where readable memory ends: bytes of a caller before a
+ * page that must not be touched, and mapped files of whole pages. */
+START_TEST(nothing_is_read_behind_the_end)
+{
+	static const char line[] = "torch.OutOfMemoryError: CUDA out of memory.";
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 4 * page, i;
+	const char *path = unit_path(unit_dir(), "a.log");
+	struct rule_set *set = NULL;
+	char *p = mmap(NULL, len + page, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(p, MAP_FAILED);
+	ck_assert_int_eq(mprotect(p + len, page, PROT_NONE), 0);
+	ck_assert_int_eq(rule_load(NULL, NULL, NULL, &set, NULL, NULL), 0);
+	memset(p, '\n', len);
+	memcpy(p + len - strlen(line), line, strlen(line));
+	unit_write(path, p, len);
+	for (i = 0; i < 150; i++) {
+		size_t from = i == 0 ? 0 : len - strlen(line) - i;
+		struct verdict v = {0};
+		struct feed f = {0};
+
+		if (i == 0)
+			add(&f, path);
+		else
+			ck_assert_int_eq(feed_add_memory(&f, "m", p + from,
+			    len - from, NULL), 0);
+		ck_assert_int_eq(causes_find(set, &f, &v, NULL), 0);
+		ck_assert_ptr_nonnull(v.reason);
+		ck_assert_str_eq(v.reason, "gpu_oom");
+		ck_assert_uint_eq(v.root.text_len, strlen(line));
+		verdict_fini(&v);
+		feed_fini(&f);
+	}
+	rule_set_free(set);
+	munmap(p, len + page);
+}
+END_TEST
+
 /* Through a pipe, as standard input, from a child that pauses in the middle. */
 static void
 piped(const char *text, size_t len)
@@ -329,6 +371,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, unreadable_is_listed);
 	tcase_add_test(t, cut_while_it_is_read);
 	tcase_add_test(t, line_numbers);
+	tcase_add_test(t, nothing_is_read_behind_the_end);
 	tcase_add_test(t, standard_input);
 	tcase_add_test(t, file_as_standard_input);
 	tcase_add_test(t, fifo);

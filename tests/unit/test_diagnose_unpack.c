@@ -301,7 +301,10 @@ START_TEST(not_read)
 	struct feed f = {0};
 
 	read_bytes(&f, "a.bz2", "BZh91AY&SY123", 13);
-	expect_missing(&f, "bzip2 is not read");
+	expect_missing(&f, "bzip2 is not read: unpack it");
+	feed_fini(&f);
+	read_bytes(&f, "a.journal", "LPKSHHRH....", 12);
+	expect_missing(&f, "journalctl");
 	feed_fini(&f);
 	/* The name does not matter. */
 	read_bytes(&f, "a.gz", "plain text\n", 11);
