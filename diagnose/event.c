@@ -32,13 +32,15 @@ rule_matches(struct collector *c, struct rule *r, const struct line *line,
 	struct match *m = compiled(&r->match, r->def.match, r), *u;
 	enum match_result got;
 	const char *text = line->text;
+	size_t len = line->len;
 
 	if (m == NULL)
 		return false;
-	got = match_run(m, text, line->len);
+	got = match_run(m, text, len);
 	if (got == MATCH_NO && line->len != whole_len) {
 		text = whole;
-		got = match_run(m, whole, whole_len);
+		len = whole_len;
+		got = match_run(m, text, len);
 	}
 	if (got == MATCH_LIMIT)
 		c->events->gave_up = true;
@@ -50,7 +52,7 @@ rule_matches(struct collector *c, struct rule *r, const struct line *line,
 			return false;
 	}
 	return r->def.role == ROLE_BENIGN || r->def.role == ROLE_CONTEXT ||
-	    (!guard_is_guess(text, match_start(m)) && !guard_is_source(line));
+	    guard_check(line, text, len, match_start(m)) == GUARD_NONE;
 }
 
 /* Lines between two offsets, at most `most`. */

@@ -120,20 +120,23 @@ unless_holds(const struct explain *x, const struct text *t)
 	return yes;
 }
 
-static bool
-is_guess(const struct explain *x, const struct text *t)
+static enum guard
+guard_of(const struct explain *x, const struct text *t)
 {
 	struct match *m = x->bare->rules[x->bare_rule].match;
 	const char *at = t->line.text;
+	size_t len = t->line.len;
 
-	if (m == NULL)
-		return false;
-	if (match_run(m, at, t->line.len) != MATCH_YES) {
+	if (m == NULL || x->rule->def.role == ROLE_BENIGN ||
+	    x->rule->def.role == ROLE_CONTEXT)
+		return GUARD_NONE;
+	if (match_run(m, at, len) != MATCH_YES) {
 		at = t->whole;
-		if (match_run(m, at, t->len) != MATCH_YES)
-			return false;
+		len = t->len;
+		if (match_run(m, at, len) != MATCH_YES)
+			return GUARD_NONE;
 	}
-	return guard_is_guess(at, match_start(m));
+	return guard_check(&t->line, at, len, match_start(m));
 }
 
 /* What became of a line: a word for programs, a sentence for people. */
@@ -147,18 +150,21 @@ static bool
 was_held_back(const struct explain *x, struct stream *s, const struct event *e,
     const struct text *t, struct outcome *out)
 {
+	static const struct { const char *word, *why; } guards[] = {
+		[GUARD_SOURCE] = { "source", "source code or a manual" },
+		[GUARD_DATA] = { "data", "a field of the data set" },
+		[GUARD_GUESS] = { "guess", "the words before it make it a guess" },
+		[GUARD_QUOTE] = { "quote", "it stands in quotation marks" }
+	};
 	const struct rule_def *d = &x->rule->def;
-	bool guarded = d->role != ROLE_BENIGN && d->role != ROLE_CONTEXT;
+	enum guard g = guard_of(x, t);
 
 	if (unless_holds(x, t)) {
 		out->word = "unless";
 		buf_puts(&out->why, "its `unless' matches as well");
-	} else if (guarded && guard_is_source(&t->line)) {
-		out->word = "source";
-		buf_puts(&out->why, "source code that a traceback shows");
-	} else if (guarded && is_guess(x, t)) {
-		out->word = "guess";
-		buf_puts(&out->why, "the words before it make it a guess");
+	} else if (g != GUARD_NONE) {
+		out->word = guards[g].word;
+		buf_puts(&out->why, guards[g].why);
 	} else if (d->after != NULL && !after_holds(x, s, e->start)) {
 		out->word = "after";
 		buf_printf(&out->why, "no line of '%s' in the %d lines before it",

@@ -1,43 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * guard.c - text that mentions a failure without being one.
+ *
+ * Decides whether what a rule matched is said of something else: a guess, a
+ * piece of source or manual, a quotation, a record of the data set.  Reads the
+ * line and where the match begins.
  */
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "diagnose/guard.h"
 
-bool
-guard_is_guess(const char *text, size_t len)
+static bool
+begins(const char *text, size_t len, const char *with)
+{
+	size_t n = strlen(with);
+
+	return len >= n && memcmp(text, with, n) == 0;
+}
+
+static bool
+begins_any(const char *text, size_t len, const char *const *list)
+{
+	for (; *list != NULL; list++)
+		if (begins(text, len, *list))
+			return true;
+	return false;
+}
+
+/* What stands before the match makes it a guess: "might be caused by ...". */
+static bool
+is_guess(const char *before, size_t len)
 {
 	static const char *const marks[] = {
 		"may be caused by", "might be caused by", "could be caused by",
 		"may be due to", "might be due to", "could be due to",
 		"Possible Cause", "possible cause", "usually caused by",
-		"For debugging consider"
+		"For debugging consider", "If you see ", "if you see ",
+		"If you get ", "if you get ", "If you encounter ",
+		"if you encounter ", "for example", "such as ", "e.g. ",
+		"can lead to ", "may lead to ", "could lead to ", "can cause ",
+		"may cause ", "could cause ", "may raise ", "would raise ",
+		"to avoid ", "to prevent ", "in case of ", "instead of "
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
-		if (memmem(text, len, marks[i], strlen(marks[i])) != NULL)
+		if (memmem(before, len, marks[i], strlen(marks[i])) != NULL)
 			return true;
 	return false;
 }
 
-bool
-guard_is_source(const struct line *l)
+/* Source that a traceback shows ("    raise ValueError(...)"), C comments, the
+ * lines of a manual page. */
+static bool
+is_source(const struct line *l)
 {
-	static const char *const words[] = {
+	static const char *const statements[] = {
 		"raise ", "return ", "if ", "elif ", "except ", "except:", "assert ",
 		"def ", "class ", "with ", "for ", "while ", "self.", "log.",
-		"logger.", "logging.", "print("
+		"logger.", "logging.", "print(", "case ", "ck_assert", "EXPECT_",
+		NULL
 	};
-	size_t n = 0, i;
+	static const char *const marks[] = {
+		"//", "/*", "* ", "*/", ".\\\"", ".It ", ".Li ", ".Dl ", ".Ql ",
+		".Pq ", ".Dq ", ".Nd ", "# ", "##", "<!--", NULL
+	};
+	size_t n = 0, indent = 0;
 
-	while (n < l->len && l->text[n] == ' ')
-		n++;
-	for (i = 0; n >= 4 && i < sizeof(words) / sizeof(words[0]); i++)
-		if (l->len - n >= strlen(words[i]) &&
-		    memcmp(l->text + n, words[i], strlen(words[i])) == 0)
-			return true;
+	for (; n < l->len && (l->text[n] == ' ' || l->text[n] == '\t'); n++)
+		indent += l->text[n] == '\t' ? 8 : 1;
+	return (indent >= 4 && begins_any(l->text + n, l->len - n, statements)) ||
+	    begins_any(l->text + n, l->len - n, marks);
+}
+
+/* A field of the data set that the trainer prints: "prompt: ...", "label 3 = ". */
+static bool
+is_data(const struct line *l)
+{
+	static const char *const fields[] = {
+		"prompt", "text", "input", "inputs", "instruction", "question",
+		"answer", "response", "completion", "label", "labels", "sentence",
+		"document", "caption", "content", "sample", "decoded", "generated",
+		"generation", "prediction", "reference", "hypothesis", "query",
+		"passage", "user", "assistant", "human", "chosen", "rejected",
+		"title", "summary", "abstract", "docstring", "body"
+	};
+	const char *p = l->text, *end = l->text + (l->len < 60 ? l->len : 60);
+	size_t i, n;
+
+	while (p < end && (isspace((unsigned char)*p) || strchr("<[({\"'*", *p)))
+		p++;
+	for (n = 0; p + n < end && (isalpha((unsigned char)p[n])); n++)
+		;
+	for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (n == strlen(fields[i]) && strncasecmp(p, fields[i], n) == 0)
+			break;
+	if (i == sizeof(fields) / sizeof(fields[0]))
+		return false;
+	for (p += n; p < end && (isdigit((unsigned char)*p) ||
+	    strchr(" _#[]\"'*>", *p)); p++)
+		;
+	return p < end && (*p == ':' || *p == '=');
+}
+
+/* True when the match begins between two quotation marks.  An apostrophe is one
+ * only at the edge of a word, and `quoted' is quoted too. */
+static bool
+is_quoted(const char *text, size_t len, size_t start)
+{
+	char open = '\0';
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		char c = text[i];
+		bool word_before = i > 0 && isalnum((unsigned char)text[i - 1]);
+		bool word_after = i + 1 < len &&
+		    isalnum((unsigned char)text[i + 1]);
+
+		if (i == start && open == '\0')
+			return false;
+		if (c == '\\') {
+			i++;
+		} else if (open == '\0') {
+			if (c == '"' || c == '`' || (c == '\'' && !word_before))
+				open = c;
+		} else if ((c == open && (c != '\'' || !word_after)) ||
+		    (open == '`' && c == '\'' && !word_after)) {
+			if (i > start)
+				return true;
+			open = '\0';
+		}
+	}
 	return false;
+}
+
+enum guard
+guard_check(const struct line *line, const char *text, size_t len, size_t start)
+{
+	if (is_source(line))
+		return GUARD_SOURCE;
+	if (is_data(line))
+		return GUARD_DATA;
+	if (is_guess(text, start))
+		return GUARD_GUESS;
+	return is_quoted(text, len, start) ? GUARD_QUOTE : GUARD_NONE;
 }

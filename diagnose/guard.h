@@ -3,14 +3,21 @@
 #ifndef HOLDFAST_DIAGNOSE_GUARD_H
 #define HOLDFAST_DIAGNOSE_GUARD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "diagnose/line.h"
 
-/* What stands before a match makes it a guess: "might be caused by ...". */
-bool	guard_is_guess(const char *before, size_t len);
-/* Source that a traceback shows: "    raise ValueError(...)". */
-bool	guard_is_source(const struct line *);
+enum guard {
+	GUARD_NONE,		/* it says it itself */
+	GUARD_SOURCE,		/* source code, a comment, a manual page */
+	GUARD_DATA,		/* a field of the data set: "prompt: ..." */
+	GUARD_GUESS,		/* "might be caused by ..." */
+	GUARD_QUOTE		/* in quotation marks */
+};
+
+/* What a match that begins at text[start] is; the text is the line's or the
+ * whole line with its prefixes. */
+enum guard guard_check(const struct line *, const char *text, size_t len,
+	    size_t start);
 
 #endif

@@ -32,8 +32,8 @@ shipped(void)
 	return set;
 }
 
-/* A sample of some rule; those that teach prefixes or guess are left out, since
- * what they do to other lines is not a matter of pairs. */
+/* A sample of some rule; those that teach prefixes are left out, since what they
+ * do to other lines is not a matter of pairs. */
 static const char *
 random_sample(const struct rule_set *set)
 {
@@ -50,8 +50,7 @@ random_sample(const struct rule_set *set)
 			continue;
 		n = unit_random((unsigned)n);
 		if (strstr(list[n], "Traceback") != NULL ||
-		    strpbrk(list[n], "\r\033") != NULL ||
-		    guard_is_guess(list[n], strlen(list[n])))
+		    strpbrk(list[n], "\r\033") != NULL)
 			continue;
 		return list[n];
 	}
@@ -147,6 +146,19 @@ matches(const pcre2_code *p, const char *text, size_t len)
 	return pcre2_match(p, (PCRE2_SPTR)text, len, 0, 0, data, NULL) >= 0;
 }
 
+/* The guard asks where the text of a rule begins, which PCRE2 alone does not
+ * tell: to it, what may stand before is part of the match. */
+static bool
+is_guarded(const struct rule *r, const struct line *line, const char *text,
+    size_t len)
+{
+	size_t start = r->match != NULL && match_run(r->match, text, len) ==
+	    MATCH_YES ? match_start(r->match) : 0;
+
+	return r->def.role != ROLE_BENIGN && r->def.role != ROLE_CONTEXT &&
+	    guard_check(line, text, len, start) != GUARD_NONE;
+}
+
 static bool
 plain_matches(const struct plain *p, const struct rule *r, const char *text,
     size_t len)
@@ -154,15 +166,12 @@ plain_matches(const struct plain *p, const struct rule *r, const char *text,
 	struct line line;
 
 	line_parse(text, len, &line);
-	if (line.ours)
+	if (line.ours || (p->unless != NULL && matches(p->unless, text, len)))
 		return false;
-	if (!matches(p->match, line.text, line.len) &&
-	    (line.len == len || !matches(p->match, text, len)))
-		return false;
-	if (p->unless != NULL && matches(p->unless, text, len))
-		return false;
-	return r->def.role == ROLE_BENIGN || r->def.role == ROLE_CONTEXT ||
-	    !guard_is_source(&line);
+	if (matches(p->match, line.text, line.len))
+		return !is_guarded(r, &line, line.text, line.len);
+	return line.len != len && matches(p->match, text, len) &&
+	    !is_guarded(r, &line, text, len);
 }
 
 static void
