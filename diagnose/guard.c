@@ -106,11 +106,11 @@ is_data(const struct line *l)
 }
 
 /* True when the match begins between two quotation marks.  An apostrophe is one
- * only at the edge of a word, and `quoted' is quoted too. */
+ * only at the edge of a word; `quoted' is quoted too. */
 static bool
 is_quoted(const char *text, size_t len, size_t start)
 {
-	char open = '\0';
+	char close = '\0';	/* what ends the quotation, none outside of one */
 	size_t i;
 
 	for (i = 0; i < len; i++) {
@@ -119,18 +119,19 @@ is_quoted(const char *text, size_t len, size_t start)
 		bool word_after = i + 1 < len &&
 		    isalnum((unsigned char)text[i + 1]);
 
-		if (i == start && open == '\0')
+		if (i == start && close == '\0')
 			return false;
 		if (c == '\\') {
 			i++;
-		} else if (open == '\0') {
+		} else if (close == '\0') {
 			if (c == '"' || c == '`' || (c == '\'' && !word_before))
-				open = c;
-		} else if ((c == open && (c != '\'' || !word_after)) ||
-		    (open == '`' && c == '\'' && !word_after)) {
+				close = c;
+			if (c == '`' && memchr(text + i + 1, '`', len - i - 1) == NULL)
+				close = '\'';
+		} else if (c == close && (c != '\'' || !word_after)) {
 			if (i > start)
 				return true;
-			open = '\0';
+			close = '\0';
 		}
 	}
 	return false;
