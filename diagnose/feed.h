@@ -33,7 +33,7 @@ struct stream {
 	char		*node;		/* from the path, NULL unknown */
 	int		 rank;		/* from the path, -1 unknown */
 	int		 local_rank;	/* likewise, where the rank is not told */
-	bool		 goes_on;	/* the next stream is its next piece */
+	bool		 goes_on;	/* the next stream is its next part */
 	enum stream_kind kind;
 	const char	*data;		/* unless borrowed, MAP_TAIL more are readable */
 	size_t		 len;
@@ -56,7 +56,7 @@ struct feed {
 };
 
 /* Adds what a path names: a file, a directory (searched to the bottom, names in
- * order, pieces of a rotated log oldest first), "-" for standard input.  What was
+ * order, parts of a rotated log oldest first), "-" for standard input.  What was
  * added before under another name is passed over; what cannot be read is listed in
  * `missing`; only a lack of memory is an error. */
 int	feed_add(struct feed *, const char *path, struct err *err);

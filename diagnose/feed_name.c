@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feed_name.c - which files of a directory are logs, and which are pieces of one.
+ * feed_name.c - which files of a directory are logs, and which are parts of one.
  *
  * Reads names alone: logrotate's app.log.2.gz and messages-20260131, dates of
  * Python's TimedRotatingFileHandler, ".old".
@@ -90,16 +90,16 @@ parse_date(const char *p, const char *end)
 }
 
 void
-feed_name_piece(const char *base, struct feed_piece *out)
+feed_name_part(const char *base, struct feed_part *out)
 {
 	static const char *const old[] = { ".old", NULL };
 	size_t len = strlen(base), i, k;
 	int64_t when;
 
 	len -= ending(base, len, packed_ends);
-	*out = (struct feed_piece){ len, FEED_PIECE_CURRENT };
+	*out = (struct feed_part){ len, FEED_PART_CURRENT };
 	if ((k = ending(base, len, old)) > 0 && is_log_stem(base, len - k)) {
-		*out = (struct feed_piece){ len - k, FEED_PIECE_CURRENT - 2 };
+		*out = (struct feed_part){ len - k, FEED_PART_CURRENT - 2 };
 		return;
 	}
 	for (i = 1; i < len; i++) {
@@ -107,10 +107,10 @@ feed_name_piece(const char *base, struct feed_piece *out)
 			continue;
 		k = strspn(base + i + 1, DIGITS);
 		if (base[i] == '.' && k > 0 && k <= 3 && i + 1 + k == len)
-			when = FEED_PIECE_CURRENT - atoi(base + i + 1) - 1;
+			when = FEED_PART_CURRENT - atoi(base + i + 1) - 1;
 		else if ((when = parse_date(base + i + 1, base + len)) == 0)
 			continue;
-		*out = (struct feed_piece){ i, when };
+		*out = (struct feed_part){ i, when };
 		return;
 	}
 }
@@ -118,12 +118,12 @@ feed_name_piece(const char *base, struct feed_piece *out)
 int
 feed_name_compare(const char *a, const char *b)
 {
-	struct feed_piece x, y;
+	struct feed_part x, y;
 	char s[256], t[256];
 	int d;
 
-	feed_name_piece(a, &x);
-	feed_name_piece(b, &y);
+	feed_name_part(a, &x);
+	feed_name_part(b, &y);
 	if (x.stem >= sizeof(s) || y.stem >= sizeof(t))
 		return strcmp(a, b);
 	memcpy(s, a, x.stem);
@@ -153,11 +153,11 @@ feed_name_is_log(const char *base)
 	static const char *const names[] = {
 		"lock", "git-info.log", NULL
 	};
-	struct feed_piece piece;
+	struct feed_part part;
 
-	feed_name_piece(base, &piece);
+	feed_name_part(base, &part);
 	return strcmp(base, "error.json") == 0 || (base[0] != '.' &&
 	    strncmp(base, "events.out.tfevents", 19) != 0 &&
-	    !is_one_of(base, piece.stem, names) &&
-	    ending(base, piece.stem, ends) == 0);
+	    !is_one_of(base, part.stem, names) &&
+	    ending(base, part.stem, ends) == 0);
 }

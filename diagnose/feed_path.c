@@ -154,12 +154,12 @@ feed_path_describe(struct stream *s)
 {
 	const char *base = feed_name_base(s->name);
 	pcre2_match_data *m;
-	struct feed_piece piece;
+	struct feed_part part;
 	size_t i, len;
 
-	feed_name_piece(base, &piece);
-	len = (size_t)(base - s->name) + piece.stem;
-	s->kind = kind_of(base, piece.stem);
+	feed_name_part(base, &part);
+	len = (size_t)(base - s->name) + part.stem;
+	s->kind = kind_of(base, part.stem);
 	pthread_once(&once, compile);
 	if ((m = pcre2_match_data_create(8, NULL)) == NULL)
 		return;

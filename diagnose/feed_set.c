@@ -20,18 +20,18 @@ struct member {
 };
 
 static size_t
-stem_of(const struct stream *s, struct feed_piece *piece)
+stem_of(const struct stream *s, struct feed_part *part)
 {
 	const char *base = feed_name_base(s->name);
 
-	feed_name_piece(base, piece);
-	return (size_t)(base - s->name) + piece->stem;
+	feed_name_part(base, part);
+	return (size_t)(base - s->name) + part->stem;
 }
 
 static bool
 same_stem(const struct stream *a, const struct stream *b)
 {
-	struct feed_piece p;
+	struct feed_part p;
 	size_t n = stem_of(a, &p);
 
 	return n == stem_of(b, &p) && memcmp(a->name, b->name, n) == 0;
@@ -42,10 +42,10 @@ same_stem(const struct stream *a, const struct stream *b)
 static char *
 key_of(const struct stream *s, int *number)
 {
-	struct feed_piece piece;
+	struct feed_part part;
 	struct feed_number n;
-	size_t stem = stem_of(s, &piece);
-	int64_t back = FEED_PIECE_CURRENT - piece.when;
+	size_t stem = stem_of(s, &part);
+	int64_t back = FEED_PART_CURRENT - part.when;
 	char *key;
 
 	if (feed_path_number(s->name, stem, &n)) {
@@ -87,7 +87,7 @@ set_ranks(struct member *m, size_t n)
 	for (i = 0; i < n; i++) {
 		if (m[i].number == next)
 			next++;
-		/* Twice the same: pieces of it, or it is no rank. */
+		/* Twice the same: parts of it, or it is no rank. */
 		else if (next == 0 || m[i].number != next - 1 ||
 		    !same_stem(m[i].stream, m[i - 1].stream))
 			return;
@@ -173,7 +173,7 @@ compare_local_ranks(struct feed *f)
 int
 feed_set_compare(struct feed *f, struct err *err)
 {
-	struct feed_piece a, b;
+	struct feed_part a, b;
 	size_t i;
 
 	if (compare_numbers(f, err) == -1)

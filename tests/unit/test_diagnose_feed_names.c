@@ -98,7 +98,7 @@ START_TEST(paths)
 }
 END_TEST
 
-START_TEST(pieces)
+START_TEST(parts)
 {
 	/* Of one log each, oldest first. */
 	static const char *const rows[][5] = {
@@ -113,24 +113,24 @@ START_TEST(pieces)
 		"core.1234", "rank.05", "run-20260131", "a.log.99999", "a.1.log",
 		"slurm-20260131.out", "a.log-20261331", "a.log-2026", "log.1"
 	};
-	struct feed_piece p, q;
+	struct feed_part p, q;
 	size_t i, k;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (k = 1; k < 5 && rows[i][k] != NULL; k++) {
 			const char *a = rows[i][k - 1], *b = rows[i][k];
 
-			feed_name_piece(a, &p);
-			feed_name_piece(b, &q);
+			feed_name_part(a, &p);
+			feed_name_part(b, &q);
 			ck_assert_msg(p.stem == q.stem && p.when < q.when,
 			    "%s %s", a, b);
 			ck_assert_int_lt(feed_name_compare(a, b), 0);
 			ck_assert_int_gt(feed_name_compare(b, a), 0);
 		}
 	for (i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
-		feed_name_piece(alone[i], &p);
+		feed_name_part(alone[i], &p);
 		ck_assert_msg(p.stem == strlen(alone[i]) &&
-		    p.when == FEED_PIECE_CURRENT, "%s", alone[i]);
+		    p.when == FEED_PART_CURRENT, "%s", alone[i]);
 	}
 	ck_assert_int_lt(feed_name_compare("rank9.log", "rank10.log"), 0);
 	ck_assert_int_eq(feed_name_compare("a.log", "a.log"), 0);
@@ -206,7 +206,7 @@ static const struct tree_row {
 	const char	*names;
 	const char	*told;
 } tree_rows[] = {
-	/* Order, pieces, and what is no log */
+	/* Order, parts, and what is no log */
 	{ "app.log app.log.1 app.log.2.gz app.log.10 b.log x.tar.gz w/model.pt",
 	  "app.log.10~ app.log.2.gz~ app.log.1~ app.log b.log" },
 	{ "rank10.log rank9.log rank9.log.1",
@@ -319,7 +319,7 @@ add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, paths, 0,
 	    sizeof(path_rows) / sizeof(path_rows[0]));
-	tcase_add_test(t, pieces);
+	tcase_add_test(t, parts);
 	tcase_add_test(t, logs_by_name);
 	tcase_add_loop_test(t, trees, 0,
 	    sizeof(tree_rows) / sizeof(tree_rows[0]));
