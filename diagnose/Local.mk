@@ -55,6 +55,7 @@ libdiagnose_la_SOURCES = \
 	%D%/line.c %D%/line.h \
 	%D%/live.c %D%/live.h \
 	%D%/meter.c %D%/meter.h \
+	%D%/nccl_log.c %D%/nccl_log.h \
 	%D%/prefix.c %D%/prefix.h \
 	%D%/prefix_log.c \
 	%D%/prefix_rank.c \

@@ -15,6 +15,7 @@
 #include "diagnose/clock.h"
 #include "diagnose/entity.h"
 #include "diagnose/facts.h"
+#include "diagnose/nccl_log.h"
 
 #define TRACEBACK_MAX	(64u << 10)	/* bytes of a traceback */
 
@@ -162,6 +163,23 @@ place(const struct case_file *c, struct cause *p)
 		set_node(e, entry->host);
 }
 
+/* An error of NCCL whose innermost call lost a peer is the echo of that peer's end. */
+static void
+ask_nccl(const struct case_file *c, struct cause *p)
+{
+	const struct reason *remote = rule_set_reason(c->set,
+	    "nccl_remote_error");
+	struct nccl_origin o;
+
+	if (remote == NULL || (strcmp(p->reason->name, "nccl_internal_error") != 0 &&
+	    strcmp(p->reason->name, "nccl_system_error") != 0) ||
+	    !nccl_find_origin(&c->feed->streams[p->event.stream],
+	    p->event.start, &o) || o.result != NCCL_REMOTE)
+		return;
+	p->reason = remote;
+	p->rank_class = class_of(remote, ROLE_SYMPTOM);
+}
+
 static int
 add_event(struct case_file *c, const struct event *e,
     const struct reason *reason, struct err *err)
@@ -182,6 +200,8 @@ add_event(struct case_file *c, const struct event *e,
 	p->reason = reason;
 	p->block = block;
 	p->rank_class = class_of(reason, e->rule->def.role);
+	if (strncmp(reason->name, "nccl_", 5) == 0)
+		ask_nccl(c, p);
 	if (s->rank != -1 && (e->rank == -1 || e->rank_is_task))
 		p->event.rank = s->rank;
 	set_node(&p->event, s->node);
@@ -295,7 +315,7 @@ read_stream(struct case_file *c, uint32_t stream, struct err *err)
 	for (i = from; i < to; i++) {
 		struct event *e = &c->events.list[i];
 
-		if (strcmp(e->rule->def.id, "elastic-root") == 0 &&
+		if (e->rule->def.role == ROLE_CONTEXT && table_is_mark(s, e) &&
 		    table_read(&c->tables, c->feed, &c->events.styles, e,
 		    err) == -1)
 			return -1;

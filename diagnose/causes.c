@@ -16,6 +16,9 @@
 #include "diagnose/summary.h"
 #include "diagnose/watchdog.h"
 
+#define BEFORE_NS	60000000000ll	/* a record is late by less */
+#define FATAL_NS	120000000000ll	/* a rank says no more after its end */
+
 int
 cause_compare_time(const struct cause *a, const struct cause *b)
 {
@@ -65,6 +68,20 @@ is_abort(const struct cause *a)
 	    strcmp(a->reason->name, "native_crash") == 0;
 }
 
+/* Weaker by the ladder, but well before the other, and the log that has it ends with
+ * it: what came later cannot have led to it. */
+static bool
+came_well_before(const struct case_file *c, const struct cause *a,
+    const struct cause *b)
+{
+	const struct stream_facts *f = &c->facts[a->event.stream];
+
+	return a->time_ns != LINE_NO_TIME && b->time_ns != LINE_NO_TIME &&
+	    b->time_ns - a->time_ns > BEFORE_NS && !a->exit && !b->exit &&
+	    f->last_ns != LINE_NO_TIME &&
+	    f->last_ns - f->ahead_ns - a->time_ns < FATAL_NS;
+}
+
 static bool
 better(const struct case_file *c, const struct cause *a, const struct cause *b)
 {
@@ -78,6 +95,12 @@ better(const struct case_file *c, const struct cause *a, const struct cause *b)
 		return b->late;
 	if (a->rank_class >= CLASS_SYMPTOM && is_abort(a) != is_abort(b))
 		return cause_compare(a, b) < 0;
+	if (a->rank_class != b->rank_class && a->rank_class < CLASS_SYMPTOM) {
+		if (came_well_before(c, a, b))
+			return true;
+		if (came_well_before(c, b, a))
+			return false;
+	}
 	if (a->rank_class != b->rank_class)
 		return a->rank_class < b->rank_class;
 	if ((d = compare_table(c, a, b)) != 0)

@@ -10,5 +10,7 @@
 
 double	confidence_of(const struct case_file *, const struct cause *,
 	    const struct verdict *);
+/* That nothing went wrong: more sure when steps were completed. */
+double	confidence_of_none(const struct case_file *);
 
 #endif

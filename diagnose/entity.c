@@ -145,11 +145,11 @@ pci_address(const char *p, const char *end)
 		}
 		n++;
 	}
-	if (colons == 0 || digits != 2)
+	if (colons == 0 || digits != 2 || (colons == 2 && first == 2))
 		return 0;
 	if (p + n + 1 < end && p[n] == '.' && isdigit((unsigned char)p[n + 1]))
 		return n + 2;
-	return colons == 2 && first > 2 ? n : 0;
+	return colons == 2 ? n : 0;
 }
 
 void
@@ -163,8 +163,11 @@ entity_gpu(const char *line, size_t len, char *out, size_t size)
 
 	out[0] = '\0';
 	for (p = line; p < end; p++) {
+		/* Behind a digit and a colon it is a time of day. */
 		if (!isxdigit((unsigned char)*p) ||
-		    (p > line && (word_char(p[-1]) || p[-1] == '.')))
+		    (p > line && (word_char(p[-1]) || p[-1] == '.' ||
+		    (p[-1] == ':' && p - line > 1 &&
+		    isdigit((unsigned char)p[-2])))))
 			continue;
 		if ((n = pci_address(p, end)) > 0 && copy(out, size, p, n))
 			return;

@@ -10,6 +10,7 @@
 #include "diagnose/confidence.h"
 #include "diagnose/entity.h"
 #include "diagnose/fingerprint.h"
+#include "diagnose/nccl_log.h"
 #include "diagnose/report.h"
 #include "diagnose/suspects.h"
 
@@ -51,9 +52,11 @@ copy_or_null(const char *text)
 
 /* What the rule captured, else what the line names where it matters. */
 static void
-fill_entities(struct verdict *v, const struct event *e, const char *text,
-    size_t len)
+fill_entities(struct verdict *v, const struct case_file *c,
+    const struct event *e)
 {
+	const char *text = c->feed->streams[e->stream].data + e->start;
+	size_t len = e->len;
 	char gpu[EVENT_GPU_MAX], nic[EVENT_NIC_MAX], path[EVENT_PATH_MAX];
 
 	entity_gpu(text, len, gpu, sizeof(gpu));
@@ -70,6 +73,9 @@ fill_entities(struct verdict *v, const struct event *e, const char *text,
 	v->root.nic = copy_or_null(*e->nic ? e->nic : nic);
 	v->root.path = copy_or_null(*e->path ? e->path : path);
 	v->root.pid = e->pid > 0 ? e->pid : entity_pid(text, len);
+	if (v->root.rank == -1 && e->rule->def.source == SOURCE_KERNEL &&
+	    v->root.gpu != NULL)
+		v->root.rank = nccl_rank_of_gpu(c, e->node, v->root.gpu);
 }
 
 static void
@@ -88,7 +94,7 @@ fill_root(struct verdict *v, const struct case_file *c,
 	v->root.text = copy(text, v->root.text_len);
 	v->root.rank = w->event.rank;
 	v->root.node = copy_or_null(w->event.node);
-	fill_entities(v, &w->event, s->data + w->event.start, w->event.len);
+	fill_entities(v, c, &w->event);
 }
 
 static bool
@@ -157,6 +163,29 @@ fill_alternatives(struct verdict *v, const struct case_file *c,
 	}
 }
 
+/* Where an error of NCCL comes from that says no more than that there is one. */
+static void
+add_origin(struct verdict *v, const struct case_file *c, const struct cause *w)
+{
+	const struct reason *r;
+	struct nccl_origin o;
+	const char *name;
+
+	if (w->exit || w->rank_class < CLASS_SYMPTOM ||
+	    strncmp(w->reason->name, "nccl_", 5) != 0 ||
+	    strcmp(w->reason->name, "nccl_timeout") == 0 ||
+	    v->alternative_count == VERDICT_ALTERNATIVES ||
+	    !nccl_find_origin(&c->feed->streams[w->event.stream],
+	    w->event.start, &o))
+		return;
+	name = nccl_reason_of_file(o.file);
+	r = name ? rule_set_reason(c->set, name) : NULL;
+	if (r == NULL || r == w->reason)
+		return;
+	v->alternatives[v->alternative_count].reason = copy_or_null(name);
+	v->alternatives[v->alternative_count++].confidence = 0.3;
+}
+
 static void
 fill_stage(struct verdict *v, const struct case_file *c,
     const struct cause *w)
@@ -207,7 +236,8 @@ report_fill(struct verdict *v, const struct case_file *c,
 		else
 			set_reason(v, rule_set_reason(c->set, "unknown"),
 			    "unknown", "meta");
-		v->confidence = v->status == VERDICT_NO_ERROR ? 0.7 : 0;
+		v->confidence = v->status == VERDICT_NO_ERROR ?
+		    confidence_of_none(c) : 0.1;
 		fill_stage(v, c, NULL);
 		return;
 	}
@@ -227,6 +257,7 @@ report_fill(struct verdict *v, const struct case_file *c,
 	fill_root(v, c, w);
 	fill_symptoms(v, c, w);
 	fill_alternatives(v, c, w);
+	add_origin(v, c, w);
 	suspects_find(v, c, w);
 	fill_stage(v, c, w);
 	fingerprint_make(c, w, v->fingerprint);

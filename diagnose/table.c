@@ -139,6 +139,15 @@ fill_entry(struct table_entry *e, const struct row *r)
 	}
 }
 
+bool
+table_is_mark(const struct stream *s, const struct event *e)
+{
+	static const char words[] = "Root Cause";
+
+	return e->text >= e->start && e->text - e->start + sizeof(words) <= e->len &&
+	    memcmp(s->data + e->text, words, sizeof(words) - 1) == 0;
+}
+
 /* Where the table of a mark begins: its first entry of "Failures:". */
 static size_t
 find_begin(const struct stream *s, const struct line_styles *styles,

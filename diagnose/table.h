@@ -38,7 +38,9 @@ struct table_list {
 	size_t		 count, cap;
 };
 
-/* Reads the table around its mark "Root Cause ..."; nothing when it is none. */
+/* The line in the middle of a table: "Root Cause (first observed failure):". */
+bool	table_is_mark(const struct stream *, const struct event *);
+/* Reads the table around its mark. */
 int	table_read(struct table_list *, const struct feed *,
 	    const struct line_styles *, const struct event *mark, struct err *err);
 void	table_fini(struct table_list *);

@@ -182,6 +182,12 @@ static const struct row rows[] = {
 	/* the job went on */
 	{ "WARNING:root:could not load the extension\n" TB "ImportError: no\n"
 	  "step 1 loss 2.0\n" "step 2 loss 1.9\n" "step 3 loss 1.9\n", "none", -1 },
+	/* NCCL's way back: the innermost call lost a peer, so it is an echo */
+	{ "n1:81:90 [1] misc/socket.cc:518 NCCL WARN Net : Connection closed by remote "
+	  "peer n2<81>\nn1:81:90 [1] NCCL INFO misc/socket.cc:535 -> 6\n"
+	  "n1:81:90 [1] NCCL INFO proxy.cc:991 -> 6\n\nn1:81:90 [1] proxy.cc:1119 NCCL "
+	  "WARN [Proxy Service 9] Failed to execute operation Connect from rank 9, "
+	  "retcode 6\n", "nccl_remote_error", 1 },
 	/* the log ends with it */
 	{ TB, "unknown", -1 },
 };

@@ -441,6 +441,65 @@ START_TEST(watchdog_names_who_is_missing)
 }
 END_TEST
 
+/* From strong evidence to weak. */
+START_TEST(confidence_falls)
+{
+	static const char *const logs[] = {
+		"[1.0] NVRM: Xid (3b:00): 79, lost\n",
+		TB "KeyError: 'a'\n",
+		TB "RuntimeError: x\n",
+		TB "my.pkg.OddFailure: text\n",
+		"Watchdog caught it\n",
+		TB
+	};
+	double last = 1;
+	struct verdict v;
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+		struct feed feed = {0};
+
+		ck_assert_int_eq(feed_add_memory(&feed, "t", logs[i],
+		    strlen(logs[i]), &err), 0);
+		diagnose(&feed, &v);
+		ck_assert_msg(v.confidence < last, "log %zu: %g", i, v.confidence);
+		last = v.confidence;
+		verdict_fini(&v);
+		feed_fini(&feed);
+	}
+}
+END_TEST
+
+/* Nothing is more certain in a log that tells of steps; a rival makes less so. */
+START_TEST(confidence_of_logs)
+{
+	static const char *const pairs[][2] = {
+		{ STEPS, "hello\n" },
+		{ "[rank0]: KeyError: 'a'\n[rank1]: KeyError: 'a'\n",
+		  "[rank0]: KeyError: 'a'\n[rank1]: ValueError: b\n" },
+	};
+	double x[2];
+	struct verdict v;
+	struct err err;
+	size_t i, k;
+
+	for (i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		for (k = 0; k < 2; k++) {
+			struct feed feed = {0};
+
+			ck_assert_int_eq(feed_add_memory(&feed, "t", pairs[i][k],
+			    strlen(pairs[i][k]), &err), 0);
+			diagnose(&feed, &v);
+			x[k] = v.confidence;
+			verdict_fini(&v);
+			feed_fini(&feed);
+		}
+		ck_assert_msg(x[0] > x[1], "pair %zu: %g %g", i, x[0], x[1]);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -452,6 +511,8 @@ main(void)
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_loop_test(t, one_log, 0, (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_test(t, watchdog_names_who_is_missing);
+	tcase_add_test(t, confidence_falls);
+	tcase_add_test(t, confidence_of_logs);
 	tcase_add_checked_fixture(d, set_up_dir, tear_down_dir);
 	tcase_add_test(d, killed_rank_is_the_cause);
 	tcase_add_test(d, first_to_exit_has_the_cause);

@@ -137,6 +137,20 @@ static const struct row rows[] = {
 	  NULL },
 	{ { "rank00000.log", "n1.kmsg" }, { DAY "03:12:45 CUDA error: unknown\n",
 	  "[Sat Jan 31 03:12:30 2026] " XID }, "gpu_lost", "n1.kmsg", 0, "n1" },
+	/* a record of later on is no cause of what ended before */
+	{ { "rank00000.log", "n1.kmsg" }, { DAY "03:05:00 ValueError: b\n",
+	  "[Sat Jan 31 03:09:00 2026] " XID }, "value_error", "rank00000.log", 0,
+	  NULL },
+	{ { "rank00000.log", "n1.kmsg" }, { DAY "03:05:00 ValueError: b\n",
+	  "[Sat Jan 31 03:05:30 2026] " XID }, "gpu_lost", "n1.kmsg", -1, "n1" },
+	/* the rank of a GPU, by what NCCL printed when it began */
+	{ { "a.log", "n1.kmsg" }, { "n1:81:90 [3] NCCL INFO comm 0x7f rank 1 nranks 2 "
+	  "cudaDev 3 busId 3b000 - Init COMPLETE\nn1:81:90 [3] NCCL INFO comm 0x7e rank "
+	  "11 nranks 16 cudaDev 3 busId 3b000 - Init COMPLETE\n", XID }, "gpu_lost",
+	  "n1.kmsg", 11, "n1" },
+	{ { "a.log", "n1.kmsg" }, { "n2:81:90 [3] NCCL INFO comm 0x7f rank 19 nranks 16 "
+	  "cudaDev 3 busId 3b000 - Init COMPLETE\n", XID }, "gpu_lost", "n1.kmsg", -1,
+	  "n1" },
 	/* a Xid explains no CUDA error of another node, but of its own */
 	{ { "a.log", "n1.kmsg" }, { "node7: CUDA error: unknown\n", XID }, "gpu_lost",
 	  "n1.kmsg", -1, "n1" },
