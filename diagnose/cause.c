@@ -151,6 +151,9 @@ place(const struct case_file *c, struct cause *p)
 	    e->text - e->start < e->len)
 		entry = table_of_message(t, s, e->stream, s->data + e->text,
 		    e->len - (e->text - e->start));
+	if (entry == NULL && e->rank == -1 &&
+	    strcmp(p->reason->name, "native_crash") == 0)
+		entry = table_of_crash(t, e->stream);
 	if (entry != NULL) {
 		if (entry->rank >= 0)
 			e->rank = entry->rank;

@@ -48,9 +48,9 @@ with_day(int64_t in_day, int64_t near)
 	return t;
 }
 
-/* near: a time to be close to, LINE_NO_TIME when there is none. */
-static int64_t
-resolve(const struct line_time *t, int64_t near)
+/* near: LINE_NO_TIME when there is none. */
+int64_t
+clock_near(const struct line_time *t, int64_t near)
 {
 	switch (t->clock) {
 	case CLOCK_DATE:
@@ -105,7 +105,7 @@ one_clock(const struct line_time *t, int64_t own, const struct clock_near *n)
 	if (near == LINE_NO_TIME && t->clock == CLOCK_NO_DATE)
 		return n->year != LINE_NO_TIME ? with_day(t->ns, n->year) :
 		    unwrap(t->ns, n->day, DAY_NS);
-	return resolve(t, near);
+	return clock_near(t, near);
 }
 
 void

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "diagnose/clock.h"
 #include "diagnose/facts.h"
 #include "diagnose/progress.h"
 
@@ -12,6 +13,7 @@
 #define TAIL_MAX	(256u << 10)	/* searched for the last step line */
 #define TIME_LINES	40		/* looked at for the first and last time */
 #define LINE_MAX_LOOK	512
+#define OLDER_NS	60000000000ll
 
 void
 facts_init(struct stream_facts *f)
@@ -90,6 +92,23 @@ facts_read(struct stream_facts *f, const struct stream *s)
 		find_times(s, f);
 }
 
+/* Its last step was completed before a line that stands before it: logs of several
+ * ranks in one file, one behind the other. */
+static bool
+is_older(const struct stream_facts *f, const struct event *e)
+{
+	const struct line_time *step = &f->step_time;
+	int64_t when, then;
+
+	if (step->clock < CLOCK_NO_DATE || e->when.clock < CLOCK_NO_DATE)
+		return false;
+	when = clock_near(&e->when, step->clock == CLOCK_DATE ? step->ns :
+	    LINE_NO_TIME);
+	then = clock_near(step, e->when.clock == CLOCK_DATE ? e->when.ns :
+	    LINE_NO_TIME);
+	return when - then > OLDER_NS;
+}
+
 /* What a scheduler says is followed by some steps while ranks still hold out; many
  * are another attempt that writes into the same file. */
 bool
@@ -99,7 +118,7 @@ facts_got_over(const struct stream_facts *f, const struct event *e)
 	    GRACE_BYTES : 0;
 
 	return f->progress_before != SIZE_MAX &&
-	    f->progress_before > e->start + grace;
+	    f->progress_before > e->start + grace && !is_older(f, e);
 }
 
 bool

@@ -26,7 +26,7 @@ suspect_add(struct verdict *v, const char *node, int rank, const char *why)
 	if (v->suspect_count == VERDICT_SUSPECTS)
 		return;
 	s = &v->suspects[v->suspect_count++];
-	s->node = *node ? strdup(node) : NULL;
+	s->node = *node && strcmp(node, "localhost") != 0 ? strdup(node) : NULL;
 	s->rank = rank;
 	s->why = strdup(why);
 }

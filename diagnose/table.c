@@ -6,6 +6,7 @@
  * another node, or of one in the same second; so all entries of all tables count.
  */
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,6 +273,30 @@ table_of_message(const struct table_list *l, const struct stream *s,
 
 		if (e->stream != stream || memmem(s->data + e->begin,
 		    e->end - e->begin, text, len) == NULL)
+			continue;
+		if (found != NULL && found->rank != e->rank)
+			return NULL;
+		found = e;
+	}
+	return found;
+}
+
+const struct table_entry *
+table_of_crash(const struct table_list *l, uint32_t stream)
+{
+	static const int signals[] = { SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
+	const struct table_entry *found = NULL;
+	size_t i, k;
+
+	for (i = 0; i < l->count; i++) {
+		const struct table_entry *e = &l->list[i];
+
+		for (k = 0; k < sizeof(signals) / sizeof(signals[0]); k++)
+			if (e->exitcode == -signals[k] ||
+			    e->exitcode == 128 + signals[k])
+				break;
+		if (k == sizeof(signals) / sizeof(signals[0]) ||
+		    e->stream != stream)
 			continue;
 		if (found != NULL && found->rank != e->rank)
 			return NULL;

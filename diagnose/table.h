@@ -55,6 +55,9 @@ const struct table_entry *table_of_process(const struct table_list *,
 /* The one entry whose traceback has this message; NULL when none or several do. */
 const struct table_entry *table_of_message(const struct table_list *,
 	    const struct stream *, uint32_t stream, const char *text, size_t len);
+/* The one entry of a process that crashed; NULL when none or several did. */
+const struct table_entry *table_of_crash(const struct table_list *,
+	    uint32_t stream);
 /* The entry of an agent whose lines have this label of srun. */
 const struct table_entry *table_of_task(const struct table_list *,
 	    uint32_t stream, int task);

@@ -188,6 +188,38 @@ find_stuck(const struct group *g, struct verdict *v)
 			    "is stuck, in a call of CUDA or for Python's lock");
 }
 
+/* Notes who speaks, and how high the ranks go. */
+static int
+find_speakers(const struct case_file *c, const struct watch_list *l, char *seen,
+    int *speakers)
+{
+	int highest = -1, r;
+	size_t i;
+
+	for (i = 0; i < l->count; i++) {
+		r = l->list[i].rank;
+		if (l->list[i].local || r >= RANKS_MAX)
+			continue;
+		*speakers += seen[r] == 0;
+		seen[r] = 1;
+		highest = r > highest ? r : highest;
+	}
+	for (i = 0; i < c->count; i++) {
+		const struct event *e = &c->causes[i].event;
+
+		if (e->rank < 0 || e->rank >= RANKS_MAX || e->rank_is_task)
+			continue;
+		*speakers += seen[e->rank] == 0;
+		seen[e->rank] = 1;
+		highest = e->rank > highest ? e->rank : highest;
+	}
+	for (i = 0; i < c->feed->count; i++) {
+		r = c->feed->streams[i].rank;
+		highest = r > highest && r < RANKS_MAX ? r : highest;
+	}
+	return highest;
+}
+
 /* Ranks that a log of their own, or the numbers around them, show to exist, and that
  * say nothing while many others complain. */
 static void
@@ -195,30 +227,11 @@ find_silent(const struct case_file *c, const struct watch_list *l,
     struct verdict *v)
 {
 	char *seen = calloc(RANKS_MAX, 1), why[160];
-	int highest = -1, r, speakers = 0, silent = 0;
-	size_t i;
+	int highest, r, speakers = 0, silent = 0;
 
 	if (seen == NULL)
 		return;
-	for (i = 0; i < l->count; i++) {
-		r = l->list[i].rank;
-		if (l->list[i].local || r >= RANKS_MAX)
-			continue;
-		speakers += seen[r] == 0;
-		seen[r] = 1;
-		highest = r > highest ? r : highest;
-	}
-	for (i = 0; i < c->count; i++) {
-		r = c->causes[i].event.rank;
-		if (r >= 0 && r < RANKS_MAX && c->causes[i].event.rank_is_task == 0) {
-			speakers += seen[r] == 0;
-			seen[r] = 1;
-		}
-	}
-	for (i = 0; i < c->feed->count; i++) {
-		r = c->feed->streams[i].rank;
-		highest = r > highest && r < RANKS_MAX ? r : highest;
-	}
+	highest = find_speakers(c, l, seen, &speakers);
 	for (r = 0; r <= highest; r++)
 		silent += !seen[r];
 	for (r = 0; r <= highest && speakers >= SPEAKERS_MIN &&
@@ -294,8 +307,7 @@ watchdog_judge(const struct case_file *c, struct verdict *v, bool *mismatch)
 			late = p;
 		find_stuck(&g, v);
 	}
-	if (all != NULL && l.count > 0)
-		find_silent(c, &l, v);
+	find_silent(c, &l, v);
 	*mismatch = odd != NULL;
 	own = line_of(c, odd != NULL ? odd : late);
 	free(all);

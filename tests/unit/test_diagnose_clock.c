@@ -20,6 +20,7 @@ static const char rules_yaml[] =
     REASON("host_oom", "infrastructure", "restart")
     REASON("process_killed", "infrastructure", "restart")
     REASON("nccl_remote_error", "infrastructure", "restart")
+    REASON("nccl_timeout", "infrastructure", "test_nodes")
     REASON("native_crash", "framework", "restart")
     REASON("runtime_error", "framework", "stop")
     REASON("cuda_error", "infrastructure", "restart")
@@ -37,6 +38,9 @@ static const char rules_yaml[] =
     "- {id: value, reason: value_error, role: root, match: '^ValueError: '}\n"
     "- {id: closed, reason: nccl_remote_error, role: symptom, "
     "match: 'Connection closed by peer'}\n"
+    "- {id: waited, reason: nccl_timeout, role: symptom, match: 'Timed out waiting'}\n"
+    "- {id: abort, reason: native_crash, role: symptom, "
+    "match: 'Fatal Python error: Aborted'}\n"
     "- {id: kill, reason: process_killed, role: symptom, source: launcher, "
     "match: 'exitcode +: -9|failed \\(exitcode: -9\\)'}\n";
 
@@ -115,6 +119,13 @@ static const struct row rows[] = {
 	  DAY "03:09:00 step 8 loss 2.0\n" }, "none", NULL, -1, NULL },
 	{ { ONE }, { DAY "03:08:30 KeyError: 'a'\n", DAY "03:08:00 step 7 loss 2.0\n"
 	  DAY "03:09:00 step 8 loss 2.0\n" }, "key_error", "rank00000.log", 0, NULL },
+	/* the log of another rank behind it in one file has no later steps */
+	{ { "a.log" }, { DAY "03:09:00 step 7 loss 2.0\n" DAY "03:09:30 KeyError: 'a'\n"
+	  DAY "03:00:00 step 1 loss 2.0\n" DAY "03:00:05 step 2 loss 2.0\n" },
+	  "key_error", "a.log", -1, NULL },
+	{ { "a.log" }, { DAY "03:09:00 step 7 loss 2.0\n" DAY "03:09:30 KeyError: 'a'\n"
+	  DAY "03:10:00 step 8 loss 2.0\n" DAY "03:10:05 step 9 loss 2.0\n" }, "none",
+	  NULL, -1, NULL },
 	/* the record of the same process, on this node or without one */
 	{ { "n1.exits", "n1.kmsg" }, { KILLED, OOM("", "81") }, "host_oom", "n1.kmsg",
 	  2, "n1" },
@@ -200,6 +211,8 @@ END_TEST
 	"Root Cause (first observed failure):\n"
 #define CLOSED	"RuntimeError: Connection closed by peer [::1]:81"
 
+#define WAITED	"RuntimeError: Timed out waiting 8000ms for recv operation"
+
 struct table_row {
 	const char	*log;
 	const char	*reason;
@@ -233,6 +246,17 @@ static const struct table_row table_rows[] = {
 	  "0: ============\n"
 	  ROOT("1: ") ENTRY("1: ", "n2", "8", "0", "1", "81", "03:12:41", NO_FILE)
 	  "1: ============\n", "value_error", 8, NULL, -1, NULL },
+	/* a crash that names no rank: the only one with such an end */
+	{ "Fatal Python error: Aborted\n" FAILURES("") ENTRY("", "n2", "2", "2", "-6",
+	  "83", "03:12:42", NO_FILE) ROOT("") ENTRY("", "n2", "0", "0", "1", "81",
+	  "03:12:41", FILE_OF("0", CLOSED)) "============\n", "native_crash", 2, "n2",
+	  -1, NULL },
+	/* three waited in vain, and the fourth does not stand in the table */
+	{ FAILURES("") ENTRY("", "n2", "1", "1", "1", "82", "03:12:41", FILE_OF("1",
+	  WAITED)) ENTRY("", "n2", "3", "3", "1", "84", "03:12:41", FILE_OF("3",
+	  WAITED)) ROOT("") ENTRY("", "n2", "0", "0", "1", "81", "03:12:41",
+	  FILE_OF("0", WAITED)) "============\n", "nccl_timeout", 1, "n2", 2,
+	  "silent" },
 	/* all but one tell that they lost a peer; that one says nothing */
 	{ CLOSED "\n" FAILURES("") ENTRY("", "n2", "2", "2", "7", "83", "03:12:42",
 	  NO_FILE) ROOT("") ENTRY("", "n2", "0", "0", "1", "81", "03:12:41",
