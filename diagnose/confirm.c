@@ -96,6 +96,13 @@ rank_of_pid(const struct case_file *c, const struct cause *p, int pid)
 		    strcmp(e->host, p->event.node) == 0))
 			return e->rank;
 	}
+	/* "mpirun noticed that process rank 1 with PID 81 on node n2 ..." */
+	for (i = 0; i < c->count; i++)
+		if (c->causes[i].event.pid == pid &&
+		    c->causes[i].event.rank >= 0 &&
+		    !c->causes[i].event.rank_is_task &&
+		    !echo_other_node(p, &c->causes[i]))
+			return c->causes[i].event.rank;
 	return -1;
 }
 
@@ -220,6 +227,8 @@ confirm_join(struct case_file *c)
 	for (i = 0; i < c->count; i++) {
 		struct cause *p = &c->causes[i];
 
+		if (p->event.rank == -1 && p->event.pid > 0 && !is_kernel(p))
+			p->event.rank = rank_of_pid(c, p, p->event.pid);
 		if (is_reason(p, "host_oom") && is_kernel(p))
 			join_kill(c, p);
 		else if (is_kernel(p) && p->event.gpu[0] != '\0')

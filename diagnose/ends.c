@@ -13,6 +13,8 @@
 #include "diagnose/cause.h"
 
 #define LATE_END_NS	2000000000ll	/* dying takes so long */
+#define WAITING_LINES	3	/* behind the last sign of waiting */
+#define RULE_WAITING	"store-warning"
 
 static const char *
 reason_of_signal(int signal)
@@ -140,6 +142,53 @@ add_exit(struct case_file *c, struct err *err)
 	return 0;
 }
 
+/* Lines that are not blank behind a place, at most `most`. */
+static int
+lines_behind(const struct stream *s, size_t at, int most)
+{
+	const char *p = s->data + at, *end = s->data + s->len, *nl;
+	int n = 0;
+
+	for (; n <= most && (nl = memchr(p, '\n', (size_t)(end - p))) != NULL;
+	    p = nl + 1)
+		if (nl + 1 < end && nl[1] != '\n' && nl[1] != '\r')
+			n++;
+	return n;
+}
+
+/* A log that ends while its rank waits for the store, and no log tells more: what is
+ * no more than a hint elsewhere is all there is. */
+static int
+add_waiting(struct case_file *c, struct err *err)
+{
+	const struct reason *r = rule_set_reason(c->set, "rendezvous_timeout");
+	const struct event *e;
+	struct cause *p;
+	size_t i;
+
+	for (i = 0; i < c->feed->count; i++)
+		if (c->facts[i].progress != SIZE_MAX)
+			return 0;
+	for (i = 0; i < c->events.count && r != NULL && c->count == 0; i++) {
+		const char *text;
+
+		e = &c->events.list[i];
+		text = c->feed->streams[e->stream].data + e->start;
+		if (strcmp(e->rule->def.id, RULE_WAITING) != 0 ||
+		    memmem(text, e->len, "(errno: 97", 10) != NULL ||
+		    memmem(text, e->len, "(errno: 99", 10) != NULL ||
+		    lines_behind(&c->feed->streams[e->stream], e->start,
+		    WAITING_LINES) > WAITING_LINES)
+			continue;
+		if ((p = case_add(c, err)) == NULL)
+			return -1;
+		p->event = *e;
+		p->reason = r;
+		p->rank_class = CLASS_SYMPTOM + 9;
+	}
+	return 0;
+}
+
 int
 case_add_ends(struct case_file *c, struct err *err)
 {
@@ -159,5 +208,7 @@ case_add_ends(struct case_file *c, struct err *err)
 		if (order >= 0)
 			c->causes[i].order = order;
 	}
+	if (add_waiting(c, err) == -1)
+		return -1;
 	return add_exit(c, err);
 }

@@ -183,11 +183,30 @@ static const struct row rows[] = {
 	{ "WARNING:root:could not load the extension\n" TB "ImportError: no\n"
 	  "step 1 loss 2.0\n" "step 2 loss 1.9\n" "step 3 loss 1.9\n", "none", -1 },
 	/* NCCL's way back: the innermost call lost a peer, so it is an echo */
-	{ "n1:81:90 [1] misc/socket.cc:518 NCCL WARN Net : Connection closed by remote "
-	  "peer n2<81>\nn1:81:90 [1] NCCL INFO misc/socket.cc:535 -> 6\n"
+	{ "n1:81:90 [1] misc/socket.cc:518 NCCL WARN Net : Connection closed by "
+	  "remote peer n2<81>\nn1:81:90 [1] NCCL INFO misc/socket.cc:535 -> 6\n"
 	  "n1:81:90 [1] NCCL INFO proxy.cc:991 -> 6\n\nn1:81:90 [1] proxy.cc:1119 NCCL "
 	  "WARN [Proxy Service 9] Failed to execute operation Connect from rank 9, "
 	  "retcode 6\n", "nccl_remote_error", 1 },
+	/* who aborts comes before those who lose it */
+	{ "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith "
+	  "errorcode 5.\n\nNOTE: invoking MPI_ABORT causes Open MPI to kill all MPI "
+	  "processes.\n"
+	  "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould "
+	  "not happen.\n", "unknown", 1 },
+	{ "[n2:00411] *** Process received signal ***\n[n2:00411] Signal: Segmentation "
+	  "fault (11)\nmpirun noticed that process rank 1 with PID 411 on node n2 exited "
+	  "on signal 11 (Segmentation fault).\n", "native_crash", 2 },
+	/* a rank that waits for the store to the end, and one that goes on */
+	{ "hello\n[W131 03:12:41.1 socket.cpp:752] [c10d] The client socket has failed "
+	  "to connect to [n1]:29500 (errno: 111 - Connection refused).\n\nTerminated\n",
+	  "rendezvous_timeout", 2 },
+	{ "[W131 03:12:41.1 socket.cpp:752] [c10d] The client socket has failed to "
+	  "connect to [n1]:29500 (errno: 111 - Connection refused).\na\nb\nc\nd\n",
+	  "none", -1 },
+	{ "[W131 03:12:41.1 socket.cpp:752] [c10d] The client socket has failed to "
+	  "connect to [n1]:29500 (errno: 97 - Address family not supported).\n", "none",
+	  -1 },
 	/* the log ends with it */
 	{ TB, "unknown", -1 },
 };
