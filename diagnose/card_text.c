@@ -68,12 +68,19 @@ add_place(struct buf *b, const char *kind, const char *name)
 }
 
 static void
-add_count(struct buf *b, uint64_t n, const char *one, const char *many)
+add_number(struct buf *b, uint64_t n)
 {
 	char digits[TEXT_SPAN_MAX];
 
 	text_format_count((int64_t)n, digits);
-	buf_printf(b, "%s %s", digits, n == 1 ? one : many);
+	buf_puts(b, digits);
+}
+
+static void
+add_count(struct buf *b, uint64_t n, const char *one, const char *many)
+{
+	add_number(b, n);
+	buf_printf(b, " %s", n == 1 ? one : many);
 }
 
 static void
@@ -103,13 +110,12 @@ write_step(struct buf *b, const struct verdict *v)
 		{ "training", "in training" },
 		{ "checkpoint", "while saving a checkpoint" }
 	};
-	char digits[TEXT_SPAN_MAX];
 	size_t i;
 
 	if (v->step >= 0) {
-		text_format_count(v->step, digits);
 		add_comma(b);
-		buf_printf(b, "step %s", digits);
+		buf_puts(b, "step ");
+		add_number(b, (uint64_t)v->step);
 	}
 	for (i = 0; v->stage != NULL && i < sizeof(stages) / sizeof(stages[0]);
 	    i++)
@@ -176,7 +182,7 @@ write_echoes(struct buf *b, const struct verdict *v)
 		}
 		buf_printf(b, "%s%s (", n++ > 0 ? ", " : "", e->reason);
 		if (v->echo_ranks > 1 && e->ranks > 0)
-			buf_printf(b, "%" PRIu32, e->ranks);
+			add_number(b, e->ranks);
 		else
 			add_count(b, e->lines, "line", "lines");
 		buf_puts(b, ")");
@@ -236,7 +242,6 @@ write_read(struct buf *b, const struct verdict *v)
 {
 	static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB" };
 	double size = (double)v->bytes;
-	char digits[TEXT_SPAN_MAX];
 	size_t unit = 0;
 
 	for (; size >= 999.5 && unit < 4; unit++)
@@ -247,8 +252,8 @@ write_read(struct buf *b, const struct verdict *v)
 	buf_puts(b, ", ");
 	add_count(b, v->lines, "line", "lines");
 	if (v->step >= 0) {
-		text_format_count(v->step, digits);
-		buf_printf(b, "; last step %s", digits);
+		buf_puts(b, "; last step ");
+		add_number(b, (uint64_t)v->step);
 	} else {
 		buf_puts(b, "; no training step");
 	}

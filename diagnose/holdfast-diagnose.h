@@ -4,6 +4,13 @@
  *
  * A handle holds a rule set.  It may be used by one thread at a time; different
  * handles are independent.  The library prints nothing and never exits.
+ *
+ * Large files are mapped.  The first one of a process installs a handler for
+ * SIGBUS, which a file that is cut meanwhile raises; every other SIGBUS goes to
+ * the handler that was there before.  A call may start threads, which have ended
+ * when it returns and take no signals.  What does not fit into memory, such as
+ * standard input and large compressed files, goes to a file without a name in
+ * TMPDIR.
  * Link with -lholdfast-diagnose (pkg-config: holdfast-diagnose).
  */
 #ifndef HOLDFAST_DIAGNOSE_H
@@ -31,8 +38,10 @@ void holdfast_diagnose_close(struct holdfast_diagnose *);
 
 /*
  * Diagnoses files, directories, or "-" for standard input, together.  Returns
- * one JSON object of schema holdfast.verdict/1 (see holdfast-diagnose(1)), ended
- * by a newline, to be freed with holdfast_diagnose_free(); NULL on failure.
+ * one JSON object of schema holdfast.verdict/1 (see holdfast-diagnose(1)): one line
+ * of valid UTF-8, ended by a newline, to be freed with holdfast_diagnose_free().
+ * What could not be read is listed in its "missing_evidence"; NULL only when nothing
+ * could be, or when memory was short.
  */
 char *holdfast_diagnose_paths(struct holdfast_diagnose *,
     const char *const *paths, size_t count, char *error, size_t error_size);
