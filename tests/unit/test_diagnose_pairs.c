@@ -370,6 +370,38 @@ START_TEST(repeated_lines_win_alike)
 }
 END_TEST
 
+/* A quiet rule that knows one number is asked about each line, also where the
+ * template of the line is known. */
+START_TEST(quiet_rule_knows_its_number)
+{
+	static const struct rule_def defs[] = {
+		{ .id = "seen", .reason = "runtime_error", .file = "t",
+		  .match = "errors=\\d seen", .role = ROLE_ROOT, .action = -1 },
+		{ .id = "seen-none", .file = "t", .match = "errors=0 seen",
+		  .role = ROLE_BENIGN, .action = -1 }
+	};
+	const char *text = "errors=5 seen\nerrors=6 seen\nerrors=0 seen\n"
+	    "errors=7 seen\n";
+	struct rule_set *set = shipped();
+	struct events ev = {0};
+	struct feed feed = {0};
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(rule_set_add(set, &defs[i], &err), 0);
+	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
+	ck_assert_int_eq(feed_add_memory(&feed, "t", text, strlen(text), &err),
+	    0);
+	ck_assert_int_eq(events_collect(&ev, set, &feed, 0, &err), 0);
+	ck_assert_uint_eq(ev.matched[rule_set_find(set, "seen")], 3);
+	ck_assert_uint_eq(ev.matched[rule_set_find(set, "seen-none")], 1);
+	events_fini(&ev);
+	feed_fini(&feed);
+	rule_set_free(set);
+}
+END_TEST
+
 /* All that a reader sees of windows, as one number. */
 static uint64_t
 sum_windows(struct rule_set *set, const struct feed *feed, unsigned threads,
@@ -466,6 +498,7 @@ add(TCase *t)
 	tcase_add_loop_test(t, every_literal_is_found, 0, LEVELS);
 	tcase_add_test(t, site_literals_are_found);
 	tcase_add_test(t, repeated_lines_win_alike);
+	tcase_add_test(t, quiet_rule_knows_its_number);
 	tcase_add_test(t, threads_find_the_same);
 	tcase_add_loop_test(t, patterns_that_tell_digits_apart, 0,
 	    (int)(sizeof(digit_rows) / sizeof(digit_rows[0])));
