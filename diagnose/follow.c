@@ -121,6 +121,16 @@ is_hidden(struct repeat *r, uint64_t *count)
 	return false;
 }
 
+/* A line behind which the job does not go on: ranks are being ended, or the
+ * scheduler says that it took the nodes away. */
+static bool
+is_end(const struct rule *r)
+{
+	return r->def.role == ROLE_TEARDOWN || (r->reason != NULL &&
+	    r->def.source == SOURCE_SCHEDULER &&
+	    strcmp(r->reason->category, "external") == 0);
+}
+
 static void
 on_match(const struct live_match *m, void *arg)
 {
@@ -133,7 +143,7 @@ on_match(const struct live_match *m, void *arg)
 	if (m->rule->reason == NULL && m->rule->def.role != ROLE_TEARDOWN)
 		return;
 	follow_file_keep(&f->file, m);
-	f->ending |= m->rule->def.role == ROLE_TEARDOWN;
+	f->ending |= is_end(m->rule);
 	f->steps = 0;
 	if (is_hidden(&f->repeats[m->rule - f->follow->o->set->rules],
 	    &show.count))

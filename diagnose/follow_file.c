@@ -329,12 +329,12 @@ follow_file_feed(struct follow_file *f, struct feed *feed, struct err *err)
 
 	if (follow_file_is_input(f))
 		return feed_input(f, feed, err);
-	if (feed_lost(f, feed, err) == -1)
-		return -1;
 	for (i = 0; i < f->piece_count; i++)
 		if (feed_open(feed, f->pieces[i], f->path, " (rotated)",
 		    err) == -1)
 			return -1;
+	if (feed_lost(f, feed, err) == -1)
+		return -1;
 	if (f->fd != -1)
 		return feed_open(feed, f->fd, f->path, "", err);
 	if (f->piece_count == 0 && feed_add_missing(feed, f->path,

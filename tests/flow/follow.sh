@@ -69,8 +69,14 @@ check "no error" said on 'no error found'
 
 # The job was ended, and nothing comes any more.
 { step 1; echo "$oom"; echo 'W 2024-01-01 Sending process 12 closing signal SIGTERM'; } >over.log
+{ step 1; echo 'slurmstepd: error: *** JOB 345 ON node01 CANCELLED AT 2024-04-16T22:14:41 DUE TO TIME LIMIT ***'; } >limit.log
+follow limit limit.log
+limit_pid=$follow_pid
 follow over --json over.log
 check "it ends by itself: 0" ended 0
+follow_pid=$limit_pid
+check "the scheduler's word ends it as well: 0" ended 0
+check "... with the verdict" said limit 'diagnosis: job_time_limit'
 check "lines of JSON, the verdict last" "$python" - over.out <<-'CHECK'
 	import json, sys
 	v = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
