@@ -160,6 +160,7 @@ ask_watchdog(struct case_file *c, const struct cause *w, struct verdict *v)
 	size_t i;
 
 	if (w == NULL || (strcmp(w->reason->name, "nccl_timeout") != 0 &&
+	    strcmp(w->reason->name, "collective_mismatch") != 0 &&
 	    strcmp(w->reason->name, "hang") != 0))
 		return w;
 	own = watchdog_judge(c, v, &mismatch);

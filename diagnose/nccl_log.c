@@ -156,40 +156,54 @@ number_behind(const char *p, size_t n, const char *words, int base)
 	return end == text ? -1 : v;
 }
 
+/* What a line about a communicator is asked for, and what was found so far. */
+struct wanted {
+	const char	*node;		/* by GPU: "" any */
+	unsigned long	 id;
+	int		 by_rank;	/* by rank, -1: by GPU */
+	long		 size;		/* of the communicator found */
+	int		 rank;		/* -1 none, -2 several */
+	char		*out;		/* the node */
+	size_t		 out_size;
+};
+
 /* The largest communicator's rank is the global one. */
 static void
-read_comm(const char *p, size_t n, const char *node, unsigned long id, long *size,
-    int *rank)
+read_comm(const char *p, size_t n, struct wanted *w)
 {
 	long bus = number_behind(p, n, " busId ", 16);
 	long ranks = number_behind(p, n, " nranks ", 10);
 	long r = number_behind(p, n, " rank ", 10);
 	struct line line;
 
-	if (bus < 0 || (unsigned long)bus != id || r < 0 || r > 10000000 ||
-	    ranks < *size)
+	if (bus < 0 || r < 0 || r > 10000000 || ranks < w->size)
 		return;
 	line_parse(p, n, &line);
-	if (*node != '\0' && line.node != NULL && (line.node_len !=
-	    strlen(node) || memcmp(line.node, node, line.node_len) != 0))
+	if (w->by_rank >= 0) {
+		if (r != w->by_rank || line.node == NULL ||
+		    line.node_len >= w->out_size)
+			return;
+		memcpy(w->out, line.node, line.node_len);
+		w->out[line.node_len] = '\0';
+		w->size = ranks;
 		return;
-	if (ranks == *size && *rank != (int)r)
-		*rank = -2;	/* another node has a GPU there, too */
-	else if (ranks > *size)
-		*rank = (int)r;
-	*size = ranks;
+	}
+	if ((unsigned long)bus != w->id || (*w->node != '\0' &&
+	    line.node != NULL && (line.node_len != strlen(w->node) ||
+	    memcmp(line.node, w->node, line.node_len) != 0)))
+		return;
+	if (ranks == w->size && w->rank != (int)r)
+		w->rank = -2;	/* another node has a GPU there, too */
+	else if (ranks > w->size)
+		w->rank = (int)r;
+	w->size = ranks;
 }
 
-int
-nccl_rank_of_gpu(const struct case_file *c, const char *node, const char *gpu)
+static void
+read_comms(const struct case_file *c, struct wanted *w)
 {
-	unsigned long id;
-	long size = 0;
-	int rank = -1;
 	size_t i, n;
 
-	if (!bus_id(gpu, &id))
-		return -1;
 	for (i = 0; i < c->feed->count; i++) {
 		const struct stream *s = &c->feed->streams[i];
 		const char *p = s->data, *end, *at;
@@ -204,10 +218,29 @@ nccl_rank_of_gpu(const struct case_file *c, const char *node, const char *gpu)
 			    4096, &line))
 				continue;
 			n = line.end - line.start;
-			read_comm(s->data + line.start, n < 1024 ? n : 1024,
-			    node, id, &size, &rank);
+			read_comm(s->data + line.start, n < 1024 ? n : 1024, w);
 		}
 		stream_release(s, 0, s->len);
 	}
-	return rank < 0 ? -1 : rank;
+}
+
+int
+nccl_rank_of_gpu(const struct case_file *c, const char *node, const char *gpu)
+{
+	struct wanted w = { .node = node, .by_rank = -1, .rank = -1 };
+
+	if (!bus_id(gpu, &w.id))
+		return -1;
+	read_comms(c, &w);
+	return w.rank < 0 ? -1 : w.rank;
+}
+
+void
+nccl_node_of_rank(const struct case_file *c, int rank, char *out, size_t size)
+{
+	struct wanted w = { .by_rank = rank, .out = out, .out_size = size };
+
+	out[0] = '\0';
+	if (rank >= 0)
+		read_comms(c, &w);
 }

@@ -32,5 +32,8 @@ const char *nccl_reason_of_file(const char *file);
  * ("" unknown); -1 when no line tells, or several do. */
 int	nccl_rank_of_gpu(const struct case_file *, const char *node,
 	    const char *gpu);
+/* The host that a rank of the largest communicator runs on; "" when no line tells. */
+void	nccl_node_of_rank(const struct case_file *, int rank, char *out,
+	    size_t size);
 
 #endif

@@ -269,7 +269,7 @@ prefix_logger(struct cursor *c)
 		k++;
 	while (k < left(c) && (c->p[k] == ' ' || c->p[k] == '-' || c->p[k] == '|'))
 		k++;
-	if (k == n && !(open && c->p[k] == '['))
+	if (k == n && !(open && has_at(c, k, "[")))
 		return 0;
 	if (level_at(c, k + (k < left(c) && c->p[k] == '[')) != NULL)
 		return k;

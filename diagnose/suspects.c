@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/nccl_log.h"
 #include "diagnose/suspects.h"
 
 #define NODES_MAX	4096	/* told apart when their share is counted */
@@ -29,6 +30,29 @@ suspect_add(struct verdict *v, const char *node, int rank, const char *why)
 	s->node = *node && strcmp(node, "localhost") != 0 ? strdup(node) : NULL;
 	s->rank = rank;
 	s->why = strdup(why);
+}
+
+void
+suspect_node_of_rank(const struct case_file *c, int rank, char *out, size_t size)
+{
+	const char *node = "";
+	size_t i;
+
+	for (i = 0; i < c->feed->count && *node == '\0'; i++)
+		if (c->feed->streams[i].rank == rank &&
+		    c->feed->streams[i].node != NULL)
+			node = c->feed->streams[i].node;
+	for (i = 0; i < c->tables.count && *node == '\0'; i++)
+		if (c->tables.list[i].rank == rank)
+			node = c->tables.list[i].host;
+	for (i = 0; i < c->count && *node == '\0'; i++)
+		if (c->causes[i].event.rank == rank &&
+		    !c->causes[i].event.rank_is_task)
+			node = c->causes[i].event.node;
+	if (*node == '\0' || strlen(node) >= size)
+		nccl_node_of_rank(c, rank, out, size);
+	else
+		memcpy(out, node, strlen(node) + 1);
 }
 
 static size_t

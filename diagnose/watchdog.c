@@ -220,29 +220,91 @@ find_speakers(const struct case_file *c, const struct watch_list *l, char *seen,
 	return highest;
 }
 
+static void
+accuse_silent(const struct case_file *c, struct verdict *v, int from, int to,
+    int speakers)
+{
+	char why[160], node[EVENT_NODE_MAX];
+
+	if (from == to)
+		snprintf(why, sizeof(why), "rank %d is silent while %d others "
+		    "complain: it may have stopped first", from, speakers);
+	else
+		snprintf(why, sizeof(why), "ranks %d to %d are silent while %d "
+		    "others complain: they may have stopped first", from, to,
+		    speakers);
+	suspect_node_of_rank(c, from, node, sizeof(node));
+	suspect_add(v, node, from, why);
+}
+
 /* Ranks that a log of their own, or the numbers around them, show to exist, and that
- * say nothing while many others complain. */
+ * say nothing while many others complain: few of them, or all of one node. */
 static void
 find_silent(const struct case_file *c, const struct watch_list *l,
     struct verdict *v)
 {
-	char *seen = calloc(RANKS_MAX, 1), why[160];
-	int highest, r, speakers = 0, silent = 0;
+	int highest, r, from, speakers = 0, silent = 0, runs = 0;
+	char *seen = calloc(RANKS_MAX + 1, 1);
 
 	if (seen == NULL)
 		return;
 	highest = find_speakers(c, l, seen, &speakers);
-	for (r = 0; r <= highest; r++)
+	for (r = 0; r <= highest; r++) {
 		silent += !seen[r];
-	for (r = 0; r <= highest && speakers >= SPEAKERS_MIN &&
-	    silent <= SILENT_MAX && silent * 2 < speakers; r++) {
+		runs += !seen[r] && (r == 0 || seen[r - 1]);
+	}
+	seen[highest + 1] = 1;
+	if (speakers < SPEAKERS_MIN || silent * 2 >= speakers ||
+	    (silent > SILENT_MAX && runs > 1))
+		highest = -1;
+	for (r = 0; r <= highest; r++) {
 		if (seen[r])
 			continue;
-		snprintf(why, sizeof(why), "rank %d is silent while %d others "
-		    "complain: it may have stopped first", r, speakers);
-		suspect_add(v, "", r, why);
+		for (from = r; silent > SILENT_MAX && !seen[r + 1]; r++)
+			;
+		accuse_silent(c, v, from, r, speakers);
 	}
 	free(seen);
+}
+
+/* "Rank 0 is running collective: ..., but Rank 3 is running collective: ...": the one
+ * that is named most is the odd one. */
+static void
+find_odd(const struct case_file *c, struct verdict *v)
+{
+	int *named = calloc(RANKS_MAX, sizeof(*named)), best = -1, next = 0, r;
+	char why[160], node[EVENT_NODE_MAX];
+	size_t i;
+
+	for (i = 0; named != NULL && i < c->count; i++) {
+		const struct event *e = &c->causes[i].event;
+		const char *p = c->feed->streams[e->stream].data + e->start;
+		const char *end = p + e->len;
+
+		while ((p = memmem(p, (size_t)(end - p), "Rank ", 5)) != NULL) {
+			for (p += 5, r = 0; p < end && *p >= '0' && *p <= '9' &&
+			    r < RANKS_MAX; p++)
+				r = r * 10 + (*p - '0');
+			if (end - p > 22 && r < RANKS_MAX && memcmp(p,
+			    " is running collective", 22) == 0)
+				named[r]++;
+		}
+	}
+	for (r = 0; named != NULL && r < RANKS_MAX; r++) {
+		if (best == -1 || named[r] > named[best]) {
+			next = best == -1 ? 0 : named[best];
+			best = r;
+		} else if (named[r] > next) {
+			next = named[r];
+		}
+	}
+	if (best >= 0 && named[best] > next && next > 0) {
+		snprintf(why, sizeof(why), "rank %d runs another collective than "
+		    "%d others", best, named[best] - 1);
+		suspect_node_of_rank(c, best, node, sizeof(node));
+		suspect_add(v, node, best, why);
+	}
+	free(named);
 }
 
 static void
@@ -295,6 +357,7 @@ watchdog_judge(const struct case_file *c, struct verdict *v, bool *mismatch)
 	if (all != NULL)
 		qsort(all, l.count, sizeof(struct watch_peer *), by_group);
 	find_named(&l, v);
+	find_odd(c, v);
 	for (i = 0; all != NULL && i < l.count; i = k) {
 		for (k = i + 1; k < l.count &&
 		    strcmp(all[k]->group, all[i]->group) == 0; k++)

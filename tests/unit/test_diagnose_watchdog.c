@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/buf.h"
 #include "diagnose/causes.h"
 
 static struct rule_set *set;
@@ -45,6 +46,13 @@ tear_down(void)
 	completed ".\n"
 #define GROUP(rank, guid, inner, seq, op) HEAD(rank) "[PG ID 2 PG GUID " guid " Rank " \
 	inner "] " WORK(seq, op, "8")
+
+#define RUNS(rank, a, op, b, other) "[rank" rank "]: RuntimeError: Detected mismatch " \
+	"between collectives on ranks. Rank " a " is running collective: " \
+	"CollectiveFingerPrint(SequenceNumber=3, OpType=" op "), but Rank " b " is " \
+	"running collective: CollectiveFingerPrint(SequenceNumber=3, OpType=" other ").\n"
+#define MADE(node, rank) node ":81:90 [0] NCCL INFO comm 0x7f rank " rank " nranks 16 " \
+	"cudaDev 0 busId 3b000 - Init COMPLETE\n"
 
 struct row {
 	const char	*log;
@@ -104,6 +112,18 @@ static const struct row rows[] = {
 	/* srun's label, and a node by its prefix */
 	{ "n1: " OLD("0", "12") "n1: " OLD("1", "12") "n2: " OLD("2", "10")
 	  "n2: " OLD("3", "12"), "nccl_timeout", 2, { 2, -1 }, "collective 10" },
+	/* the debug wrapper: the one that all others name */
+	{ RUNS("0", "0", "ALLREDUCE", "2", "BROADCAST")
+	  RUNS("1", "1", "ALLREDUCE", "2", "BROADCAST")
+	  RUNS("2", "2", "BROADCAST", "0", "ALLREDUCE"), "collective_mismatch", 0,
+	  { 2, -1 }, "another collective" },
+	/* ... of two nobody is the odd one */
+	{ RUNS("0", "0", "ALLREDUCE", "1", "BROADCAST")
+	  RUNS("1", "1", "BROADCAST", "0", "ALLREDUCE"), "collective_mismatch", 0,
+	  { -1 }, NULL },
+	/* ranks that a barrier names */
+	{ "[rank0]: RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier "
+	  "in 300000 ms\n", "nccl_timeout", 0, { 1, 3, -1 }, "missing" },
 	/* the watchdog itself hangs */
 	{ CAUGHT("0", "9", "ALLREDUCE", "4") HEAD("1") PG("1") "ProcessGroupNCCL's "
 	  "watchdog got stuck for 480 seconds without making progress in monitoring "
@@ -170,6 +190,35 @@ START_TEST(silent_file)
 }
 END_TEST
 
+/* All five ranks of a node say nothing; NCCL told which node has them. */
+START_TEST(silent_node)
+{
+	static const char first[] = MADE("n1", "0") MADE("n2", "5") MADE("n3", "10");
+	struct feed feed = {0};
+	struct verdict v = {0};
+	struct err err = {0};
+	struct buf log = {0};
+	int r;
+
+	buf_printf(&log, "%s", first);
+	for (r = 0; r < 16; r++) {
+		if (r >= 5 && r < 10)
+			continue;
+		buf_printf(&log, "[rank%d]:[E131 03:12:41.9 f.cpp:1] [PG ID 0 PG "
+		    "GUID 0(default_pg) Rank %d] " WORK("9", "ALLREDUCE", "4"), r, r);
+	}
+	ck_assert_int_eq(feed_add_memory(&feed, "t", log.data, log.len, &err), 0);
+	ck_assert_int_eq(causes_find(set, &feed, &v, &err), 0);
+	ck_assert_uint_eq(v.suspect_count, 1);
+	ck_assert_int_eq(v.suspects[0].rank, 5);
+	ck_assert_str_eq(v.suspects[0].node, "n2");
+	ck_assert_ptr_nonnull(strstr(v.suspects[0].why, "ranks 5 to 9"));
+	verdict_fini(&v);
+	feed_fini(&feed);
+	buf_fini(&log);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -182,6 +231,7 @@ main(void)
 	tcase_add_loop_test(t, who_is_late, 0,
 	    (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_test(t, silent_file);
+	tcase_add_test(t, silent_node);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
