@@ -24,6 +24,7 @@ struct diagnose_opts {
 	bool		 follow;
 	const char	*rules;
 	const char	*explain_rule;
+	int64_t		 threads;	/* 0: as many as are worth it */
 };
 
 static const struct opt diagnose_opts[] = {
@@ -42,6 +43,9 @@ static const struct opt diagnose_opts[] = {
 	{ .name = "follow", .letter = 'f', .type = OPT_FLAG, .cli_only = true,
 	  .offset = offsetof(struct diagnose_opts, follow),
 	  .help = "print findings of growing FILEs as they come, a verdict last" },
+	{ .name = "threads", .type = OPT_INT, .arg = "N", .most = 64,
+	  .offset = offsetof(struct diagnose_opts, threads),
+	  .help = "use at most N processors; 0 (default): those there are, up to 8" },
 	{ .name = NULL }
 };
 
@@ -190,9 +194,11 @@ run_diagnose(const struct verb *verb, int argc, char **argv)
 	}
 	argv += first;
 	argc -= first;
-	if (rule_load(o.rules, problem, NULL, &set, NULL, &err) == 0)
+	if (rule_load(o.rules, problem, NULL, &set, NULL, &err) == 0) {
+		set->threads = (unsigned)o.threads;
 		rc = o.explain_rule != NULL ? explain(&o, set, argv, argc, &err) :
 		    diagnose(&o, set, argv, argc, &err);
+	}
 	rule_set_free(set);
 	return rc == -1 ? verb_fail(verb, &err) : verb_end_output(verb, rc);
 }
