@@ -149,8 +149,11 @@ run_thread(void *arg)
 			pthread_cond_wait(&a->freed, &a->lock);
 			continue;
 		}
-		if (!take_window(a, w))
+		if (!take_window(a, w)) {
+			/* The reader may wait for one more. */
+			pthread_cond_signal(&a->done);
 			break;
+		}
 		w->state = SLOT_BUSY;
 		pthread_mutex_unlock(&a->lock);
 		scan_window(a, w);
