@@ -23,6 +23,7 @@
 #define CHUNKS_MAX	1024u
 #define NO_SLOT		UINT32_MAX
 #define SEQUENTIAL_MIN	((size_t)1 << 20)
+#define AROUND		((uintptr_t)65536)	/* fault_around_bytes, mm/memory.c */
 #define MAPS_DEFAULT	65530	/* DEFAULT_MAX_MAP_COUNT, include/linux/mm.h */
 
 struct slot {
@@ -259,11 +260,16 @@ map_is_hurt(const struct map *m)
 void
 map_release(const struct map *m, size_t from, size_t to)
 {
-	if (m->len == 0)
+	uintptr_t start = (uintptr_t)m->data, end, p, q;
+
+	if (m->len == 0 || from >= m->len)
 		return;
-	from = from / page * page;
-	to = to >= m->len ? (m->len + page - 1) / page * page : to / page * page;
-	if (from < to)
-		(void)madvise((void *)(uintptr_t)(m->data + from), to - from,
-		    MADV_DONTNEED);
+	end = start + (m->len + page - 1) / page * page;
+	p = (start + from) / AROUND * AROUND;
+	q = to < m->len ? (start + to + AROUND - 1) / AROUND * AROUND : end;
+	if (p < start)
+		p = start;
+	if (q > end)
+		q = end;
+	(void)madvise((void *)p, q - p, MADV_DONTNEED);
 }

@@ -39,8 +39,8 @@ void	map_close(struct map *);
 /* True when a part of the file was gone, and zeros were read. */
 bool	map_is_hurt(const struct map *);
 
-/* Gives the memory of whole pages between two offsets back; they are read again
- * when they are needed again. */
+/* Gives the memory between two offsets back, and what came with it: reading a byte
+ * brings the 64 KiB around it.  It is read again when it is needed again. */
 void	map_release(const struct map *, size_t from, size_t to);
 
 #endif

@@ -200,6 +200,8 @@ read_windows(struct collector *c, struct ahead *a, const struct feed *feed,
 			c->events->progress(c->events->bytes,
 			    c->events->progress_arg);
 	}
+	if (stream_mark(s, s->len, lines, err) == -1)
+		return -1;
 	if (c->open && c->hit_count > 0)
 		close_line(c);
 	return c->failed ? err_memory(err) : 0;

@@ -325,6 +325,7 @@ stream_line(const struct stream *s, size_t offset)
 {
 	struct line_mark from = { 0, 0 };
 	size_t lo = 0, hi = s->mark_count, mid;
+	uint64_t n;
 
 	/* Its text was decoded out of one line. */
 	if (s->kind == STREAM_ERROR)
@@ -338,8 +339,27 @@ stream_line(const struct stream *s, size_t offset)
 	}
 	if (lo > 0)
 		from = s->marks[lo - 1];
-	return from.lines + count_newlines(s->data + from.offset,
-	    offset - from.offset) + 1;
+	n = count_newlines(s->data + from.offset, offset - from.offset);
+	stream_release(s, from.offset, offset);
+	return from.lines + n + 1;
+}
+
+uint64_t
+stream_lines(const struct stream *s)
+{
+	uint64_t n;
+
+	if (s->len == 0)
+		return 0;
+	/* A newline as the last byte ends the last line. */
+	if (s->kind != STREAM_ERROR && s->mark_count > 0 &&
+	    s->marks[s->mark_count - 1].offset == s->len)
+		n = s->marks[s->mark_count - 1].lines +
+		    (s->data[s->len - 1] != '\n');
+	else
+		n = stream_line(s, s->len - 1);
+	stream_release(s, s->len - 1, s->len);
+	return n;
 }
 
 void

@@ -96,6 +96,8 @@ int	stream_mark(struct stream *, size_t offset, uint64_t lines,
 	    struct err *err);
 /* Number of the line, from 1, that holds an offset. */
 uint64_t stream_line(const struct stream *, size_t offset);
+/* Lines of the stream; one without an end counts. */
+uint64_t stream_lines(const struct stream *);
 /* Gives the memory of mapped pages between two offsets back. */
 void	stream_release(const struct stream *, size_t from, size_t to);
 

@@ -208,8 +208,7 @@ fill_inputs(struct verdict *v, const struct feed *f)
 
 		v->bytes += s->len;
 		v->has_kernel |= s->kind == STREAM_KERNEL;
-		if (s->len > 0)
-			v->lines += stream_line(s, s->len - 1);
+		v->lines += stream_lines(s);
 	}
 }
 

@@ -41,6 +41,19 @@ expect_missing(const struct feed *f, size_t i, const char *path,
 	    strstr(f->missing[i], why) != NULL, "%s", f->missing[i]);
 }
 
+/* Healthy lines of 64 bytes. */
+static char *
+lines_of(size_t len)
+{
+	char *data = malloc(len);
+	size_t i;
+
+	ck_assert_ptr_nonnull(data);
+	for (i = 0; i < len; i++)
+		data[i] = i % 64 == 63 ? '\n' : "all is well "[i % 64 % 12];
+	return data;
+}
+
 /* Whatever way the bytes take, they arrive whole, and can be read a bit beyond. */
 START_TEST(sizes)
 {
@@ -190,10 +203,53 @@ START_TEST(line_numbers)
 		ck_assert_uint_eq(stream_line(&f.streams[0], at), line[at]);
 		ck_assert_uint_eq(stream_line(&whole.streams[0], at), line[at]);
 	}
+	ck_assert_uint_eq(stream_lines(&f.streams[0]), line[len - 1]);
+	ck_assert_int_eq(stream_mark(&f.streams[0], len, line[len] - 1, NULL),
+	    0);
+	ck_assert_uint_eq(stream_lines(&f.streams[0]), line[len - 1]);
+	ck_assert_uint_eq(stream_lines(&whole.streams[0]), line[len - 1]);
 	feed_fini(&f);
 	feed_fini(&whole);
 	free(data);
 	free(line);
+}
+END_TEST
+
+/* Of many files, each with something to be found, only a few are in memory. */
+START_TEST(memory_does_not_grow)
+{
+	static const char oom[] = "torch.OutOfMemoryError: CUDA out of memory.\n";
+	const char *dir = unit_dir();
+	size_t len = 128 << 10, i;
+	char *data = lines_of(len), name[32];
+	struct rusage used;
+	int status;
+	pid_t pid;
+
+	memcpy(data + len / 2, oom, strlen(oom));
+	for (i = 0; i < 800; i++) {
+		snprintf(name, sizeof(name), "rank%zu.log", i);
+		unit_write(unit_path(dir, name), data, len);
+	}
+	free(data);
+	ck_assert_int_ne(pid = fork(), -1);
+	if (pid == 0) {
+		struct rule_set *set = NULL;
+		struct verdict v = {0};
+		struct feed f = {0};
+
+		_exit(feed_add(&f, dir, NULL) == -1 || f.count != 800 ||
+		    rule_load(NULL, NULL, NULL, &set, NULL, NULL) == -1 ||
+		    causes_find(set, &f, &v, NULL) == -1 ||
+		    v.reason == NULL || strcmp(v.reason, "gpu_oom") != 0 ||
+		    v.lines != 800 * (len / 64 + 1));
+	}
+	ck_assert_int_eq(wait4(pid, &status, 0, &used), pid);
+	ck_assert_int_eq(status, 0);
+#ifndef __SANITIZE_ADDRESS__
+	/* Kilobytes; the files have 100 MB. */
+	ck_assert_int_lt(used.ru_maxrss, 48 << 10);
+#endif
 }
 END_TEST
 
@@ -371,6 +427,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, unreadable_is_listed);
 	tcase_add_test(t, cut_while_it_is_read);
 	tcase_add_test(t, line_numbers);
+	tcase_add_test(t, memory_does_not_grow);
 	tcase_add_test(t, nothing_is_read_behind_the_end);
 	tcase_add_test(t, standard_input);
 	tcase_add_test(t, file_as_standard_input);
