@@ -22,6 +22,7 @@ const char sample_builtin[1];
 const size_t sample_builtin_len = 0;
 
 #define PLAN_PASSES	12
+#define COMMON		8.0	/* occurrences in the sample */
 #define SAMPLE_MAX	(1u << 20)
 
 static int problems;
@@ -213,6 +214,28 @@ put_reasons(const struct rule_set *set)
 	    set->reason_count);
 }
 
+/* A literal that stands in each step line would make every healthy log slow. */
+static void
+check_literals(const struct rule_set *set)
+{
+	struct err why = {0};
+	size_t i;
+
+	for (i = 0; i < set->literal_end[RULES_LOUD]; i++) {
+		const struct scan_literal *l = &set->literals[i];
+		const struct rule_def *d =
+		    &set->rules[set->literal_rule[i]].def;
+
+		if (scan_sample_cost(set->sample, l->text, l->len, l->fold) <
+		    COMMON)
+			continue;
+		err_set(&why, ERR_FORMAT, "%s:%d: rule '%s' is looked for by "
+		    "'%s', which healthy logs are full of; say more of the line, "
+		    "or tail: true", d->file, d->line, d->id, l->text);
+		problem(why.text, NULL);
+	}
+}
+
 static void
 put_sample(const char *text, size_t len)
 {
@@ -245,6 +268,7 @@ main(int argc, char **argv)
 		rule_read_file(set, argv[i], problem, NULL);
 	if (rule_set_finish(set, problem, NULL, &err) == -1)
 		goto fail;
+	check_literals(set);
 	if (problems > 0)
 		return 1;
 	printf("/* Made by mkrules from rules/; do not edit. */\n"

@@ -150,7 +150,7 @@ enum rule_group {
 	/* Benign, and takes nothing back: where another rule found something. */
 	RULES_QUIET
 };
-#define RULE_TAIL_BYTES	((size_t)256 << 10)
+#define RULE_TAIL_BYTES	((size_t)1 << 20)
 
 enum rule_group rule_group(const struct rule *);
 
