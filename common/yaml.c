@@ -17,6 +17,7 @@
 
 struct reader {
 	const char	*name;
+	const char	*data;
 	yaml_parser_t	 parser;
 	struct err	*err;
 };
@@ -49,8 +50,21 @@ fail_at(struct reader *r, const yaml_mark_t *mark, const char *why)
 static int
 next_event(struct reader *r, yaml_event_t *ev)
 {
+	yaml_mark_t at = {0};
+
 	if (yaml_parser_parse(&r->parser, ev))
 		return 0;
+	/* Bytes that are no UTF-8: libyaml says their offset alone. */
+	if (r->parser.error == YAML_READER_ERROR) {
+		for (; at.index < r->parser.problem_offset; at.index++) {
+			at.column++;
+			if (r->data[at.index] == '\n') {
+				at.line++;
+				at.column = 0;
+			}
+		}
+		return fail_at(r, &at, r->parser.problem);
+	}
 	return fail_at(r, &r->parser.problem_mark,
 	    r->parser.problem ? r->parser.problem : "cannot be read");
 }
@@ -308,7 +322,7 @@ int
 yaml_read(const char *name, const char *data, size_t len, struct yaml **out,
     struct err *err)
 {
-	struct reader r = { .name = name, .err = err };
+	struct reader r = { .name = name, .data = data, .err = err };
 	struct yaml *y;
 
 	if (!yaml_parser_initialize(&r.parser))

@@ -63,7 +63,9 @@ libdiagnose_la_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/report.c %D%/report.h \
+	%D%/rule_bomb.c %D%/rule_bomb.h \
 	%D%/rule_cache.c %D%/rule_cache.h \
+	%D%/rule_lint.c \
 	%D%/rule_load.c %D%/rule_load.h \
 	%D%/rule_show.c %D%/rule_show.h \
 	%D%/summary.c %D%/summary.h \

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/guard.h"
 #include "diagnose/rule_load.h"
 
 struct told {
@@ -67,6 +68,10 @@ static const struct row rows[] = {
 	  "a reason needs" },
 	{ "- {reason: r, category: script, what: w, action: halt, advice: a}\n",
 	  "'halt' is no action" },
+	{ REASON "- id: x\n  reason: 'r \xff'\n", "t.yaml:3:14: invalid" },
+	{ REASON "- {id: x, reason: r, role: root, match: 'text',"
+	  " examples: ['\xc3\x28']}\n", "t.yaml:2:62: " },
+	{ REASON "- {id: x, reason: r, id: y}\n", "'id' is given twice" },
 };
 
 START_TEST(problems_have_a_place)
@@ -108,24 +113,67 @@ lint(const char *rules, struct told *t, int *tested)
 	rule_set_free(set);
 }
 
+#define RULE(id, match)	"- {id: " id ", reason: r, role: root, match: '" match "',\n" \
+		"   examples: ['lost words'], counterexamples: ['other']}\n"
+
+static const struct row lint_rows[] = {
+	{ GOOD, NULL },
+	/* backtracking without end, wherever it stands */
+	{ RULE("x", "lost (a+)+b"), "t.yaml:2:3: rule 'x': match backtracks too" },
+	{ RULE("x", "lost (x*)*y"), "backtracks too much" },
+	{ RULE("x", "lost (.*)*foo"), "backtracks too much" },
+	{ RULE("x", "lost (?:\\w+\\s?)*:"), "backtracks too much" },
+	{ RULE("x", "lost (?:[b-z]+,?)+="), "backtracks too much" },
+	{ RULE("x", "lost (?:words|(?:q|q)*r)"), "backtracks too much" },
+	{ RULE("x", "lost (?:a|b|(?:q|qq){1,}r)"), "backtracks too much" },
+	{ RULE("x", "lost (?=(a+)+b)"), "backtracks too much" },
+	{ RULE("x", "lost (?!(?:[A-Z]+ ?)+;)words"), "backtracks too much" },
+	{ RULE("x", "^(?:[\\w.]*Lost)+(?: ?:|$)"), "backtracks too much" },
+	{ "- {id: x, reason: r, role: root, match: 'lost', unless: '(b+)+c',\n"
+	  "   examples: ['lost'], counterexamples: ['other']}\n",
+	  "unless backtracks too much" },
+	/* ... and what only looks like it */
+	{ RULE("x", "lost (?:words|(?:ab)+c)"), NULL },
+	{ RULE("x", "lost (?:words|(?:\\d+, )*\\d+ items)"), NULL },
+	{ RULE("x", "lost (?:words|(?>a+)+b)"), NULL },
+	{ RULE("x", "^[^\"]*?lost .{0,200}words"), NULL },
+	{ RULE("x", "lost (words"), "t.yaml:2:3: rule 'x': match: missing" },
+	/* samples */
+	{ "- {id: x, reason: r, role: root, match: 'lost words',\n"
+	  "   counterexamples: ['other']}\n", "rule 'x': has no examples" },
+	{ "- {id: x, reason: r, role: root, match: 'lost words',\n"
+	  "   examples: ['lost words'], counterexamples: []}\n",
+	  "rule 'x': has no counterexamples" },
+	/* one of two is too much */
+	{ RULE("x", "lost words") RULE("y", "lost words"),
+	  "t.yaml:4:3: rule 'y': has the same match as 'x'" },
+	{ RULE("x", "lost words") RULE("y", "lost w[aeo]rds|lost words"),
+	  "rule 'y': cannot be told from 'x'" },
+	{ "- {id: x, reason: r, role: root, match: 'lost words', priority: 1,\n"
+	  "   examples: ['lost words'], counterexamples: ['other']}\n"
+	  "- {id: y, reason: r, role: root, match: 'lost \\w+',\n"
+	  "   examples: ['lost sheep'], counterexamples: ['other']}\n", NULL },
+	{ "- {id: x, reason: r, role: root, match: 'lost \\w+', priority: 1,\n"
+	  "   examples: ['lost sheep'], counterexamples: ['other']}\n"
+	  "- {id: y, reason: r, role: root, match: 'lost words',\n"
+	  "   examples: ['lost words'], counterexamples: ['other']}\n",
+	  "t.yaml:4:3: rule 'y': never wins: the last of its examples goes to 'x'" },
+	{ "- {id: x, reason: r, role: root, match: 'lost words', hides: [r],\n"
+	  "   examples: ['lost words'], counterexamples: ['other']}\n",
+	  "hides its own reason" },
+};
+
 START_TEST(lint_finds_mistakes)
 {
+	const struct row *row = &lint_rows[_i];
 	struct told t = {0};
 
-	lint(GOOD, &t, NULL);
-	ck_assert_msg(t.count == 0, "%s", t.text);
-	lint("- {id: x, reason: r, role: root, match: 'lost (a+)+b words'}\n", &t,
-	    NULL);
-	ck_assert_ptr_nonnull(strstr(t.text, "backtracks too much"));
-	ck_assert_ptr_nonnull(strstr(t.text, "no examples"));
-	ck_assert_ptr_nonnull(strstr(t.text, "no counterexamples"));
-	memset(&t, 0, sizeof(t));
-	lint(GOOD "- {id: x, reason: r, role: root, match: 'some words',\n"
-	    "   examples: ['some words'], counterexamples: ['other']}\n", &t, NULL);
-	ck_assert_ptr_nonnull(strstr(t.text, "same match as 'good'"));
-	memset(&t, 0, sizeof(t));
-	lint("- {id: x, reason: r, role: root, match: 'some (words'}\n", &t, NULL);
-	ck_assert_ptr_nonnull(strstr(t.text, "at offset"));
+	lint(row->yaml, &t, NULL);
+	if (row->want == NULL)
+		ck_assert_msg(t.count == 0, "row %d: %s", _i, t.text);
+	else
+		ck_assert_msg(strstr(t.text, row->want) != NULL, "row %d: %s", _i,
+		    t.text);
 }
 END_TEST
 
@@ -143,6 +191,13 @@ START_TEST(samples_are_run)
 	ck_assert_int_eq(failed, 2);
 	ck_assert_ptr_nonnull(strstr(t.text, "example is won by 'b'"));
 	ck_assert_ptr_nonnull(strstr(t.text, "matches its counterexample"));
+	/* an example that another text only quotes */
+	memset(&t, 0, sizeof(t));
+	lint("- {id: a, reason: r, role: root, match: '^.*some words',\n"
+	    "   examples: ['some words'], counterexamples: ['other']}\n", &t,
+	    &failed);
+	ck_assert_int_eq(failed, 1);
+	ck_assert_ptr_nonnull(strstr(t.text, "its example in quotation marks"));
 	/* samples of several lines, and the rule a rule is after */
 	memset(&t, 0, sizeof(t));
 	lint("- {id: a, role: context, match: 'header:'}\n"
@@ -151,6 +206,59 @@ START_TEST(samples_are_run)
 	    "   counterexamples: ['cause', \"header:\\n\\n\\ncause\"]}\n", &t,
 	    &failed);
 	ck_assert_msg(failed == 0, "%s", t.text);
+}
+END_TEST
+
+struct mention {
+	const char	*line;
+	enum guard	 want;
+};
+
+/* "lost" is what the rule would have matched. */
+static const struct mention mentions[] = {
+	{ "link lost", GUARD_NONE },
+	{ "rank 3: \"node 7\" lost", GUARD_NONE },
+	{ "the ranks' link is lost", GUARD_NONE },
+	{ "it's lost, don't wait", GUARD_NONE },
+	{ "Command '['/bin/x', '-u']' lost <9>.", GUARD_NONE },
+	{ "open quote \"link lost", GUARD_NONE },
+	{ "response of node 7: lost", GUARD_NONE },
+	{ "textual link lost", GUARD_NONE },
+	{ "-- lost", GUARD_NONE },
+	{ "> lost", GUARD_NONE },
+	{ "it prints \"link lost\" then", GUARD_QUOTE },
+	{ "it prints \"say \\\"link\\\" lost\" then", GUARD_QUOTE },
+	{ "    - 'link lost'", GUARD_QUOTE },
+	{ "[1, 'link lost', 2]", GUARD_QUOTE },
+	{ "see `link lost` for", GUARD_QUOTE },
+	{ "`link lost' is old", GUARD_QUOTE },
+	{ "see `x 'a' link lost` for", GUARD_QUOTE },
+	{ "{\"text\": \"link lost\", \"id\": 7}", GUARD_DATA },
+	{ "{\"id\": 7, \"text\": \"link lost\"}", GUARD_QUOTE },
+	{ "prompt: link lost", GUARD_DATA },
+	{ "Label[3] = link lost", GUARD_DATA },
+	{ "<user>: link lost", GUARD_DATA },
+	{ "# link lost", GUARD_SOURCE },
+	{ "  // link lost", GUARD_SOURCE },
+	{ " * link lost", GUARD_SOURCE },
+	{ ".It Li link lost", GUARD_SOURCE },
+	{ "    raise Error(link lost)", GUARD_SOURCE },
+	{ "\tcase LINK: return lost", GUARD_SOURCE },
+	{ "raise Error: link lost", GUARD_NONE },
+	{ "this might be caused by a link that is lost", GUARD_GUESS },
+	{ "If you see link lost, wait", GUARD_GUESS },
+	{ "lost; this might be caused by a cable", GUARD_NONE },
+};
+
+START_TEST(mentions_are_no_messages)
+{
+	const struct mention *m = &mentions[_i];
+	const char *at = strstr(m->line, "lost");
+	struct line line;
+
+	line_parse(m->line, strlen(m->line), &line);
+	ck_assert_msg(guard_check(&line, line.text, line.len,
+	    (size_t)(at - line.text)) == m->want, "%s", m->line);
 }
 END_TEST
 
@@ -182,7 +290,10 @@ main(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, problems_have_a_place, 0,
 	    (int)(sizeof(rows) / sizeof(rows[0])));
-	tcase_add_test(t, lint_finds_mistakes);
+	tcase_add_loop_test(t, lint_finds_mistakes, 0,
+	    (int)(sizeof(lint_rows) / sizeof(lint_rows[0])));
+	tcase_add_loop_test(t, mentions_are_no_messages, 0,
+	    (int)(sizeof(mentions) / sizeof(mentions[0])));
 	tcase_add_test(t, samples_are_run);
 	tcase_add_test(t, shipped_rules_are_sound);
 	suite_add_tcase(s, t);
