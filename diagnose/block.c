@@ -279,7 +279,7 @@ block_is_real(const struct stream *s, const struct line_styles *styles,
 
 	/* Quoted, in source or documentation. */
 	if (at != NULL && at > s->data + mark->start &&
-	    strchr("\"'`", at[-1]) != NULL)
+	    strchr("\"'`\t", at[-1]) != NULL)
 		return false;
 	while (lines < FRAME_WITHIN &&
 	    next_line(s, styles, mark, &from, &p, &line)) {

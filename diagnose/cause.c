@@ -133,9 +133,9 @@ set_node(struct event *e, const char *node)
  * them: inside a table, its entry; elsewhere the process that the line names.
  * srun's label is that of an agent then, and no rank. */
 static void
-place(const struct case_file *c, struct cause *p)
+place(struct case_file *c, struct cause *p)
 {
-	const struct table_list *t = &c->tables;
+	struct table_list *t = &c->tables;
 	struct event *e = &p->event;
 	const struct table_entry *entry = table_at(t, e->stream, e->start);
 	const struct table_entry *agent = table_of_task(t, e->stream, e->task);

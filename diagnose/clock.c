@@ -208,6 +208,14 @@ find_offsets(struct case_file *c)
 				c->facts[i].ahead_ns = c->facts[k].ahead_ns;
 }
 
+/* Written when the exception was raised; feed.c puts the time at its end. */
+static bool
+is_error_file(const struct case_file *c, const struct cause *p)
+{
+	return c->feed->streams[p->event.stream].kind == STREAM_ERROR &&
+	    p->event.when.clock == CLOCK_NONE;
+}
+
 void
 clock_align(struct case_file *c)
 {
@@ -231,7 +239,8 @@ clock_align(struct case_file *c)
 
 		if (!p->exit)
 			p->time_ns = clock_time(&near, c, p->event.stream,
-			    &p->event.when);
+			    is_error_file(c, p) ?
+			    &c->facts[p->event.stream].last : &p->event.when);
 		else if (p->time_ns != LINE_NO_TIME)
 			p->time_ns -= c->facts[p->event.stream].ahead_ns;
 	}

@@ -88,8 +88,7 @@ facts_read(struct stream_facts *f, const struct stream *s)
 {
 	if (s->kind == STREAM_LOG)
 		find_progress(s, f);
-	if (s->kind != STREAM_ERROR)
-		find_times(s, f);
+	find_times(s, f);
 }
 
 /* Its last step was completed before a line that stands before it: logs of several

@@ -84,8 +84,8 @@ load_pipe(struct feed *f, struct stream *s, int fd, struct err *err)
 }
 
 /* error.json of torchelastic: {"message": {"message": "...", "extraInfo":
- * {"py_callstack": "..."}}}.  Its traceback and message become the text of the
- * stream; what is no such object stays as it is. */
+ * {"py_callstack": "...", "timestamp": "..."}}}.  Its traceback and message become
+ * the text of the stream; what is no such object stays as it is. */
 static void
 decode_error(struct feed *f, struct stream *s)
 {
@@ -93,7 +93,7 @@ decode_error(struct feed *f, struct stream *s)
 	cJSON *o = NULL;
 	const cJSON *m, *extra;
 	struct buf text = {0};
-	const char *stack;
+	const char *stack, *when;
 	size_t len;
 
 	if (s->len > ERROR_MAX || json_parse(s->data, s->len, &o, NULL) == -1)
@@ -107,6 +107,10 @@ decode_error(struct feed *f, struct stream *s)
 	else if (cJSON_IsObject(m) || cJSON_IsString(m))
 		buf_printf(&text, "%s\n", cJSON_IsString(m) ? m->valuestring :
 		    json_str(m, "message", ""));
+	/* Seconds since 1970, where clock.c looks for a time. */
+	when = json_str(extra, "timestamp", NULL);
+	if (when != NULL && text.len > 0)
+		buf_printf(&text, "[%.20s]\n", when);
 	len = text.len;
 	if (len > 0 && buf_append(&text, tail, sizeof(tail)) == 0)
 		feed_set_heap(f, s, buf_steal(&text), len);

@@ -14,6 +14,7 @@
 
 #define TABLE_BYTES	(1u << 20)	/* of one table, tracebacks included */
 #define TABLE_LINES	6000
+#define SEARCH_MAX	((size_t)256 << 20)
 #define MESSAGE_MIN	12	/* a shorter text may stand anywhere */
 #define FIELD_MAX	24		/* "  error_file" and its colon */
 
@@ -256,7 +257,7 @@ table_of_process(const struct table_list *l, uint32_t stream, int pid,
 }
 
 const struct table_entry *
-table_of_message(const struct table_list *l, const struct stream *s,
+table_of_message(struct table_list *l, const struct stream *s,
     uint32_t stream, const char *text, size_t len)
 {
 	const struct table_entry *found = NULL;
@@ -266,12 +267,15 @@ table_of_message(const struct table_list *l, const struct stream *s,
 		len--;
 	while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\r'))
 		len--;
-	if (len < MESSAGE_MIN)
+	if (len < MESSAGE_MIN || l->searched > SEARCH_MAX)
 		return NULL;
 	for (i = 0; i < l->count; i++) {
 		const struct table_entry *e = &l->list[i];
 
-		if (e->stream != stream || memmem(s->data + e->begin,
+		if (e->stream != stream)
+			continue;
+		l->searched += e->end - e->begin;
+		if (memmem(s->data + e->begin,
 		    e->end - e->begin, text, len) == NULL)
 			continue;
 		if (found != NULL && found->rank != e->rank)

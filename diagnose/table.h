@@ -36,6 +36,7 @@ struct table_entry {
 struct table_list {
 	struct table_entry *list;	/* by stream, then place */
 	size_t		 count, cap;
+	size_t		 searched;	/* bytes, for messages */
 };
 
 /* The line in the middle of a table: "Root Cause (first observed failure):". */
@@ -52,8 +53,9 @@ const struct table_entry *table_at(const struct table_list *, uint32_t stream,
  * no other agent printed into the stream. */
 const struct table_entry *table_of_process(const struct table_list *,
 	    uint32_t stream, int pid, int local_rank);
-/* The one entry whose traceback has this message; NULL when none or several do. */
-const struct table_entry *table_of_message(const struct table_list *,
+/* The one entry whose traceback has this message; NULL when none or several do, or
+ * too much was searched already. */
+const struct table_entry *table_of_message(struct table_list *,
 	    const struct stream *, uint32_t stream, const char *text, size_t len);
 /* The one entry of a process that crashed; NULL when none or several did. */
 const struct table_entry *table_of_crash(const struct table_list *,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "diagnose/causes.h"
+#include "unit.h"
 
 #define REASON(name, cat, act) \
     "- {reason: " name ", category: " cat ", what: w, action: " act \
@@ -318,24 +319,50 @@ START_TEST(agents_stop_together)
 }
 END_TEST
 
-int
-main(void)
+/* torchelastic's error files tell when they were written. */
+START_TEST(error_files)
 {
-	Suite *s = suite_create("diagnose_clock");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
+	static const char text[] = "{\"message\": {\"message\": \"x\", \"extraInfo\": "
+	    "{\"py_callstack\": \"Traceback (most recent call last):\\n  File "
+	    "\\\"t.py\\\", line 3\\n%s\\n\", \"timestamp\": \"%s\"}}}";
+	static const char *const errors[][2] = {
+		{ "KeyError: 1", "1769829171" }, { "ValueError: b", "1769829161" }
+	};
+	char path[200], json[400];
+	const char *dir;
+	struct feed feed = {0};
+	struct verdict v = {0};
+	struct err err = {0};
+	int i;
 
+	for (i = 0; i < 2; i++) {
+		dir = unit_dir();
+		snprintf(path, sizeof(path), "%s/error.json", dir);
+		snprintf(json, sizeof(json), text, errors[i][0], errors[i][1]);
+		unit_write(path, json, strlen(json));
+		ck_assert_int_eq(feed_add(&feed, path, &err), 0);
+	}
+	ck_assert_int_eq(causes_find(set, &feed, &v, &err), 0);
+	ck_assert_str_eq(v.reason, "value_error");
+	verdict_fini(&v);
+	feed_fini(&feed);
+}
+END_TEST
+
+static void
+add(TCase *t)
+{
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_loop_test(t, several_logs, 0,
 	    (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_loop_test(t, tables, 0,
 	    (int)(sizeof(table_rows) / sizeof(table_rows[0])));
 	tcase_add_test(t, agents_stop_together);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	tcase_add_test(t, error_files);
+}
+
+int
+main(void)
+{
+	return unit_run("diagnose/clock", add);
 }
