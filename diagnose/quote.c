@@ -251,7 +251,7 @@ put_gap(const char *text, size_t from, size_t to, size_t len, struct buf *out)
 {
 	if (quote_columns(text + from, to - from) <= GAP_COLUMNS)
 		return buf_append(out, text + from, to - from);
-	return buf_puts(out, from == 0 ? GAP + 1 : to == len ? " ..." : GAP);
+	return buf_puts(out, from == 0 ? &GAP[1] : to == len ? " ..." : GAP);
 }
 
 int

@@ -43,8 +43,13 @@ TESTS += $(lint_tests) $(flow_tests)
 EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/fuzz/fuzz_feed.c \
 	%D%/fuzz/fuzz_pickle.c \
+	%D%/fuzz/fuzz_rules.c \
 	%D%/fuzz/fuzz_unpack.c \
 	%D%/fuzz/fuzz_zip.c \
+	%D%/fuzz/run.sh \
+	%D%/fuzz/seeds/fuzz_feed/traceback \
+	%D%/fuzz/seeds/fuzz_rules/kinds.yaml \
+	%D%/fuzz/seeds/fuzz_rules/odd.yaml \
 	%D%/flow/lib.sh \
 	%D%/flow/as-nobody \
 	%D%/flow/fake-rank \
@@ -55,6 +60,12 @@ EXTRA_DIST += $(lint_tests) $(flow_tests) \
 sanitize_tests = $(unit_tests) \
 	%D%/flow/native.sh %D%/flow/restart.sh %D%/flow/adopt.sh \
 	%D%/flow/stop.sh %D%/flow/output.sh %D%/flow/refuse.sh
+# Needs clang: FUZZ_SECONDS for each target.
+.PHONY: fuzz
+fuzz: diagnose/rules_builtin.c
+	top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
+	  bash $(srcdir)/%D%/fuzz/run.sh $(FUZZ_SECONDS)
+
 .PHONY: check-unit check-lint check-flow check-sanitize
 check-unit:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(unit_tests)'

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# run.sh - builds the fuzz targets with clang and runs each for some seconds.
+#
+# usage: run.sh [SECONDS [TARGET...]]
+# environment: top_srcdir, top_builddir (configured and built: rules_builtin.c),
+# FUZZ_CORPUS (a folder that keeps what was found from run to run)
+#
+# Exits 77 without clang's fuzzer, 1 when a target found something; the input that
+# did it is left in top_builddir/fuzz/.
+
+set -u
+src=$(cd "${top_srcdir:-.}" && pwd) || exit 1
+build=$(cd "${top_builddir:-.}" && pwd) || exit 1
+seconds=${1:-${FUZZ_SECONDS:-60}}
+shift $(($# > 0))
+targets=("$@")
+out=$build/fuzz
+corpus=${FUZZ_CORPUS:-$out/corpus}
+flags=(-std=gnu11 -g -O1 -fno-omit-frame-pointer -D_GNU_SOURCE
+	"-fsanitize=fuzzer-no-link,address,undefined"
+	-fno-sanitize-recover=undefined -I"$src" -I"$build")
+
+mkdir -p "$out/o" || exit 1
+echo 'int LLVMFuzzerTestOneInput(const char *p, long n) { return p == 0 && n < 0; }' \
+	>"$out/try.c"
+if ! clang -fsanitize=fuzzer,address "$out/try.c" -o "$out/try" 2>/dev/null; then
+	echo "clang with libFuzzer is needed" >&2
+	exit 77
+fi
+if [ ${#targets[@]} -eq 0 ]; then
+	for f in "$src"/tests/fuzz/fuzz_*.c; do
+		targets+=("$(basename "$f" .c)")
+	done
+fi
+
+sources() {
+	printf '%s\n' "$src"/common/*.c "$src"/diagnose/*.c "$src"/checkpoint/*.c \
+		"$build"/diagnose/rules_builtin.c |
+		grep -vE '/(verb_[a-z]+|action_[a-z]+|library|mkrules)\.c$'
+}
+
+# shellcheck disable=SC2317 # called by xargs below
+compile() {
+	local object
+	object=$(basename "$(dirname "$1")")-$(basename "$1" .c).o
+	[ "$out/o/$object" -nt "$1" ] && return 0
+	clang "${flags[@]}" -include "$build/config.h" -c "$1" -o "$out/o/$object"
+}
+export -f compile
+export out build
+declare -p flags >"$out/flags"
+
+echo "building ${#targets[@]} targets in $out"
+sources | xargs -P "$(nproc)" -I{} bash -c '. "$out/flags"; compile {}' || exit 1
+
+libs=(-lpcre2-8 -lyaml -lcjson -lm -lz -lisal -lzstd -llzma -lxxhash -lpthread)
+bad=0
+for t in "${targets[@]}"; do
+	clang "${flags[@]}" -fsanitize=fuzzer,address,undefined \
+		-include "$build/config.h" "$src/tests/fuzz/$t.c" "$out"/o/*.o \
+		"${libs[@]}" -o "$out/$t" || exit 1
+	mkdir -p "$corpus/$t"
+	seeds=()
+	[ -d "$src/tests/fuzz/seeds/$t" ] && seeds=("$src/tests/fuzz/seeds/$t")
+	echo "$t: $seconds s"
+	if ! (cd "$out" && timeout $((seconds + 120)) "./$t" \
+		-max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+		-print_final_stats=0 -verbosity=0 -artifact_prefix="$out/$t-" \
+		"$corpus/$t" "${seeds[@]}") >"$out/$t.log" 2>&1; then
+		tail -n 60 "$out/$t.log"
+		echo "$t: FAILED, see $out/$t-*" >&2
+		bad=1
+	fi
+done
+exit $bad
