@@ -23,7 +23,9 @@
 #define CHUNKS_MAX	1024u
 #define NO_SLOT		UINT32_MAX
 #define SEQUENTIAL_MIN	((size_t)1 << 20)
-#define AROUND		((uintptr_t)65536)	/* fault_around_bytes, mm/memory.c */
+/* What one access may map: 64 KiB around it (do_fault_around() in mm/memory.c), and
+ * as measured on Linux 6.18 more, where the file lies in large folios: a PMD at most. */
+#define AROUND		((uintptr_t)2 << 20)
 #define MAPS_DEFAULT	65530	/* DEFAULT_MAX_MAP_COUNT, include/linux/mm.h */
 
 struct slot {
@@ -265,11 +267,8 @@ map_release(const struct map *m, size_t from, size_t to)
 	if (m->len == 0 || from >= m->len)
 		return;
 	end = start + (m->len + page - 1) / page * page;
-	p = (start + from) / AROUND * AROUND;
-	q = to < m->len ? (start + to + AROUND - 1) / AROUND * AROUND : end;
-	if (p < start)
-		p = start;
-	if (q > end)
-		q = end;
+	p = from > AROUND ? (start + from - AROUND) / page * page : start;
+	q = to < m->len && m->len - to > AROUND ?
+	    (start + to + AROUND) / page * page : end;
 	(void)madvise((void *)p, q - p, MADV_DONTNEED);
 }

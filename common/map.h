@@ -40,7 +40,7 @@ void	map_close(struct map *);
 bool	map_is_hurt(const struct map *);
 
 /* Gives the memory between two offsets back, and what came with it: reading a byte
- * brings the 64 KiB around it.  It is read again when it is needed again. */
+ * may bring up to 2 MiB around it.  It is read again when it is needed again. */
 void	map_release(const struct map *, size_t from, size_t to);
 
 #endif
