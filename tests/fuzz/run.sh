@@ -53,6 +53,7 @@ export out build
 declare -p flags >"$out/flags"
 
 echo "building ${#targets[@]} targets in $out"
+# shellcheck disable=SC2016 # for the inner shell
 sources | xargs -P "$(nproc)" -I{} bash -c '. "$out/flags"; compile {}' || exit 1
 
 libs=(-lpcre2-8 -lyaml -lcjson -lm -lz -lisal -lzstd -llzma -lxxhash -lpthread)
