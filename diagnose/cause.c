@@ -305,7 +305,7 @@ static int
 read_stream(struct case_file *c, uint32_t stream, struct err *err)
 {
 	const struct stream *s = &c->feed->streams[stream];
-	size_t from = c->events.count, i, to;
+	size_t from = c->events.count, tables_end = 0, i, to;
 
 	facts_init(&c->facts[stream]);
 	if (s->kind == STREAM_EXITS)
@@ -318,9 +318,9 @@ read_stream(struct case_file *c, uint32_t stream, struct err *err)
 	for (i = from; i < to; i++) {
 		struct event *e = &c->events.list[i];
 
-		if (e->rule->def.role == ROLE_CONTEXT && table_is_mark(s, e) &&
-		    table_read(&c->tables, c->feed, &c->events.styles, e,
-		    err) == -1)
+		if (e->rule->def.role == ROLE_CONTEXT && e->start >= tables_end &&
+		    table_is_mark(s, e) && table_read(&c->tables, c->feed,
+		    &c->events.styles, e, &tables_end, err) == -1)
 			return -1;
 		if (strcmp(e->rule->def.id, "traceback") == 0) {
 			if (add_unknown_exception(c, e, from, to, err) == -1)

@@ -15,8 +15,12 @@
 #define TABLE_BYTES	(1u << 20)	/* of one table, tracebacks included */
 #define TABLE_LINES	6000
 #define SEARCH_MAX	((size_t)256 << 20)
+#define ENTRIES_MAX	65536
+#define WINDOW		((size_t)16 << 20)	/* with tables of other nodes */
 #define MESSAGE_MIN	12	/* a shorter text may stand anywhere */
 #define FIELD_MAX	24		/* "  error_file" and its colon */
+
+static const char mark_words[] = "Root Cause";
 
 /* A line of the table, and its key when it has one. */
 struct row {
@@ -144,10 +148,9 @@ fill_entry(struct table_entry *e, const struct row *r)
 bool
 table_is_mark(const struct stream *s, const struct event *e)
 {
-	static const char words[] = "Root Cause";
-
-	return e->text >= e->start && e->text - e->start + sizeof(words) <= e->len &&
-	    memcmp(s->data + e->text, words, sizeof(words) - 1) == 0;
+	return e->text >= e->start &&
+	    e->text - e->start + sizeof(mark_words) <= e->len &&
+	    memcmp(s->data + e->text, mark_words, sizeof(mark_words) - 1) == 0;
 }
 
 /* Where the table of a mark begins: its first entry of "Failures:". */
@@ -176,8 +179,8 @@ find_begin(const struct stream *s, const struct line_styles *styles,
 	return mark->start;
 }
 
-int
-table_read(struct table_list *l, const struct feed *feed,
+static int
+read_one(struct table_list *l, const struct feed *feed,
     const struct line_styles *styles, const struct event *mark, struct err *err)
 {
 	const struct stream *s = &feed->streams[mark->stream];
@@ -210,6 +213,36 @@ table_read(struct table_list *l, const struct feed *feed,
 			fill_entry(e, &r);
 		if (at - mark->start > TABLE_BYTES && behind)
 			break;
+	}
+	return 0;
+}
+
+int
+table_read(struct table_list *l, const struct feed *feed,
+    const struct line_styles *styles, const struct event *first, size_t *to,
+    struct err *err)
+{
+	const struct stream *s = &feed->streams[first->stream];
+	const char *at = s->data + first->start, *end;
+	struct event mark = *first;
+	struct piece p;
+	struct line line;
+
+	*to = s->len - first->start > WINDOW ? first->start + WINDOW : s->len;
+	end = s->data + *to;
+	while (l->count < ENTRIES_MAX && (at = memmem(at, (size_t)(end - at),
+	    mark_words, sizeof(mark_words) - 1)) != NULL) {
+		if (line_piece(s->data, s->len, (size_t)(at - s->data), 4096, &p)) {
+			line_parse(s->data + p.start, p.end - p.start > 256 ? 256 :
+			    p.end - p.start, &line);
+			line_styles_apply(styles, &line);
+			mark.start = p.start;
+			mark.key = line.key;
+			if (line.text == at &&
+			    read_one(l, feed, styles, &mark, err) == -1)
+				return -1;
+		}
+		at += sizeof(mark_words) - 1;
 	}
 	return 0;
 }
@@ -275,8 +308,8 @@ table_of_message(struct table_list *l, const struct stream *s,
 		if (e->stream != stream)
 			continue;
 		l->searched += e->end - e->begin;
-		if (memmem(s->data + e->begin,
-		    e->end - e->begin, text, len) == NULL)
+		if (memmem(s->data + e->begin, e->end - e->begin, text,
+		    len) == NULL)
 			continue;
 		if (found != NULL && found->rank != e->rank)
 			return NULL;

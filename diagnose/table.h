@@ -41,9 +41,12 @@ struct table_list {
 
 /* The line in the middle of a table: "Root Cause (first observed failure):". */
 bool	table_is_mark(const struct stream *, const struct event *);
-/* Reads the table around its mark. */
+/* Reads the table around its mark, and those behind it in the same stream up to *end,
+ * which is set: of many nodes more may have printed one than there are events of a
+ * rule. */
 int	table_read(struct table_list *, const struct feed *,
-	    const struct line_styles *, const struct event *mark, struct err *err);
+	    const struct line_styles *, const struct event *first, size_t *end,
+	    struct err *err);
 void	table_fini(struct table_list *);
 
 /* The entry that a place in a stream lies in, or NULL. */

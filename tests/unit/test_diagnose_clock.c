@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/buf.h"
 #include "diagnose/causes.h"
 #include "unit.h"
 
@@ -349,6 +350,35 @@ START_TEST(error_files)
 }
 END_TEST
 
+/* More nodes print a table than events of one rule are kept. */
+START_TEST(many_tables)
+{
+	struct buf log = {0};
+	struct feed feed = {0};
+	struct verdict v = {0};
+	struct err err = {0};
+	int i;
+
+	for (i = 0; i < 200; i++)
+		buf_printf(&log, i == 117 ? "%d: KeyError: 'alpha beta'\n" :
+		    "%d: " CLOSED "\n", i);
+	for (i = 0; i < 200; i++)
+		buf_printf(&log, "%d: ----\n%d: Root Cause (first observed failure):\n"
+		    "%d:   time      : 2026-01-31_03:12:41\n%d:   host      : n%d\n"
+		    "%d:   rank      : %d (local_rank: 0)\n"
+		    "%d:   exitcode  : 1 (pid: 81)\n%d:   error_file: <N/A>\n"
+		    "%d: ====\n", i, i, i, i, i, i, i * 8, i, i, i);
+	ck_assert_int_eq(feed_add_memory(&feed, "t", log.data, log.len, &err), 0);
+	ck_assert_int_eq(causes_find(set, &feed, &v, &err), 0);
+	ck_assert_str_eq(v.reason, "key_error");
+	ck_assert_str_eq(v.root.node, "n117");
+	ck_assert_int_eq(v.root.rank, -1);
+	verdict_fini(&v);
+	feed_fini(&feed);
+	buf_fini(&log);
+}
+END_TEST
+
 static void
 add(TCase *t)
 {
@@ -359,6 +389,7 @@ add(TCase *t)
 	    (int)(sizeof(table_rows) / sizeof(table_rows[0])));
 	tcase_add_test(t, agents_stop_together);
 	tcase_add_test(t, error_files);
+	tcase_add_test(t, many_tables);
 }
 
 int
