@@ -5,6 +5,7 @@
  * One node with a cause of its own is a suspect; the same cause on more than a fifth
  * of the nodes is the fault of something they share, and nobody is excluded.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,7 @@ find_speechless(struct verdict *v, const struct case_file *c)
 		const struct table_entry *e = &c->tables.list[i];
 
 		if (e->told || e->rank < 0 || e->exitcode == 0 ||
-		    e->exitcode == -15)
+		    e->exitcode == -15 || e->exitcode == INT_MIN)
 			continue;
 		for (k = 0; k < c->count; k++)
 			if (c->causes[k].event.rank == e->rank &&

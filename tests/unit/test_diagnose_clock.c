@@ -259,6 +259,10 @@ static const struct table_row table_rows[] = {
 	  WAITED)) ROOT("") ENTRY("", "n2", "0", "0", "1", "81", "03:12:41",
 	  FILE_OF("0", WAITED)) "============\n", "nccl_timeout", 1, "n2", 2,
 	  "silent" },
+	/* a table that is cut short */
+	{ CLOSED "\n" FAILURES("") ENTRY("", "n2", "2", "2", "1", "83", "03:12:42",
+	  FILE_OF("2", CLOSED)) ROOT("") "[0]:\n  time      : 2026-01-31_03:12:41\n"
+	  "  rank      : 0 (local_rank: 0)\n", "nccl_remote_error", 2, "n2", -1, NULL },
 	/* all but one tell that they lost a peer; that one says nothing */
 	{ CLOSED "\n" FAILURES("") ENTRY("", "n2", "2", "2", "7", "83", "03:12:42",
 	  NO_FILE) ROOT("") ENTRY("", "n2", "0", "0", "1", "81", "03:12:41",
@@ -283,6 +287,10 @@ START_TEST(tables)
 		ck_assert_msg(v.root.node != NULL &&
 		    strcmp(v.root.node, row->node) == 0, "row %d: node %s", _i,
 		    v.root.node ? v.root.node : "none");
+	if (row->suspect < 0)
+		ck_assert_msg(v.suspect_count == 0 || strcmp(v.category,
+		    "infrastructure") != 0 || v.suspects[0].rank == row->rank,
+		    "row %d: suspect %d", _i, v.suspects[0].rank);
 	if (row->suspect >= 0) {
 		ck_assert_uint_ge(v.suspect_count, 1);
 		ck_assert_int_eq(v.suspects[0].rank, row->suspect);
