@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 RULES_YAML = \
 	%D%/reasons.yaml \
+	%D%/accelerators.yaml \
 	%D%/c10d.yaml \
 	%D%/cuda.yaml \
 	%D%/frameworks.yaml \
+	%D%/jax.yaml \
 	%D%/kernel-gpu.yaml \
 	%D%/kernel-host.yaml \
 	%D%/launchers.yaml \
