@@ -42,7 +42,8 @@ is_guess(const char *before, size_t len)
 		"if you encounter ", "for example", "such as ", "e.g. ",
 		"can lead to ", "may lead to ", "could lead to ", "can cause ",
 		"may cause ", "could cause ", "may raise ", "would raise ",
-		"to avoid ", "to prevent ", "in case of ", "instead of "
+		"to avoid ", "to prevent ", "in case of ",
+		"instead of a ", "instead of the "
 	};
 	size_t i;
 
