@@ -52,6 +52,13 @@ export -f compile
 export out build
 declare -p flags >"$out/flags"
 
+# Objects are kept while no header has changed.
+if [ ! -e "$out/stamp" ] || [ -n "$(find "$src" "$build/config.h" -name '*.h' \
+	-newer "$out/stamp" -not -path '*/build-*' -print -quit)" ]; then
+	rm -f "$out"/o/*.o
+fi
+touch "$out/stamp"
+
 echo "building ${#targets[@]} targets in $out"
 # shellcheck disable=SC2016 # for the inner shell
 sources | xargs -P "$(nproc)" -I{} bash -c '. "$out/flags"; compile {}' || exit 1
