@@ -79,7 +79,8 @@ shape_of(const struct line *l)
 	if (contains(l, "Traceback (most recent call last)"))
 		return SHAPE_TRACEBACK;
 	if (contains(l, "During handling of the above exception") ||
-	    contains(l, "exception was the direct cause"))
+	    contains(l, "exception was the direct cause") ||
+	    contains(l, " terminated with the following error:"))
 		return SHAPE_LINK;
 	/* Between the members of an exception group. */
 	if (begins(l, i, "+-+---") || begins(l, i, "+-----"))
@@ -233,12 +234,14 @@ is_exception(const struct line *l)
 	return false;
 }
 
-/* What holds exceptions is none itself. */
+/* What holds exceptions is none itself: a group, and "Exception:" alone, by which
+ * torch.multiprocessing passes on that of a process. */
 static bool
-is_group(const struct line *l)
+is_holder(const struct line *l)
 {
 	return begins(l, 0, "ExceptionGroup: ") ||
-	    begins(l, 0, "BaseExceptionGroup: ");
+	    begins(l, 0, "BaseExceptionGroup: ") ||
+	    (begins(l, 0, "Exception:") && l->len < 12);
 }
 
 /* The next line of the mark's writer; false at the end of the stream. */
@@ -307,7 +310,7 @@ block_exception(const struct stream *s, const struct line_styles *styles,
 		case SHAPE_BLANK:
 			continue;
 		case SHAPE_OTHER:
-			return is_exception(line) && !is_group(line);
+			return is_exception(line) && !is_holder(line);
 		default:
 			return false;
 		}

@@ -33,14 +33,18 @@ same_chain(const struct cause *a, const struct cause *b)
 	    a->block.begin == b->block.begin && a->event.key == b->event.key;
 }
 
-/* "KeyError: Caught KeyError in DataLoader worker process 0.": only passed on. */
+/* "KeyError: Caught KeyError in DataLoader worker process 0.", and "Exception:" alone
+ * of torch.multiprocessing: only passed on. */
 static bool
 is_passed_on(const struct case_file *c, const struct cause *a)
 {
-	const char *text = c->feed->streams[a->event.stream].data +
-	    a->event.start;
+	const struct event *e = &a->event;
+	const char *data = c->feed->streams[e->stream].data;
+	size_t n = e->text >= e->start && e->text - e->start < e->len ?
+	    e->len - (e->text - e->start) : 0;
 
-	return memmem(text, a->event.len, ": Caught ", 9) != NULL;
+	return memmem(data + e->start, e->len, ": Caught ", 9) != NULL ||
+	    (n >= 10 && n < 12 && memcmp(data + e->text, "Exception:", 10) == 0);
 }
 
 /* Of one chain the most telling exception stays, the first of equals that is not

@@ -182,6 +182,11 @@ static const struct row rows[] = {
 	/* the job went on */
 	{ "WARNING:root:could not load the extension\n" TB "ImportError: no\n"
 	  "step 1 loss 2.0\n" "step 2 loss 1.9\n" "step 3 loss 1.9\n", "none", -1 },
+	/* an exception that torch.multiprocessing passes on */
+	{ TB "Exception: \n\n-- Process 0 terminated with the following error:\n" TB
+	  "KeyError: 'a'\n", "key_error", 10 },
+	{ TB "Exception: \n\n-- Process 0 terminated with the following error:\n" TB
+	  "my.pkg.OddFailure: x\n", "runtime_error", 10 },
 	/* NCCL's way back: the innermost call lost a peer, so it is an echo */
 	{ "n1:81:90 [1] misc/socket.cc:518 NCCL WARN Net : Connection closed by "
 	  "remote peer n2<81>\nn1:81:90 [1] NCCL INFO misc/socket.cc:535 -> 6\n"
