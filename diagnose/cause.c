@@ -287,6 +287,15 @@ cancels(const struct rule *r, const char *id)
 	return false;
 }
 
+/* Behind the last event that takes others back; from when there is none. */
+static size_t
+cancelling_end(const struct case_file *c, size_t from, size_t to)
+{
+	while (to > from && c->events.list[to - 1].rule->def.cancels == NULL)
+		to--;
+	return to;
+}
+
 /* Lines that a later one takes back: "server not responding" by "server OK". */
 static bool
 is_cancelled(const struct case_file *c, size_t i, size_t to)
@@ -305,7 +314,7 @@ static int
 read_stream(struct case_file *c, uint32_t stream, struct err *err)
 {
 	const struct stream *s = &c->feed->streams[stream];
-	size_t from = c->events.count, tables_end = 0, i, to;
+	size_t from = c->events.count, tables_end = 0, i, to, cancelling;
 
 	facts_init(&c->facts[stream]);
 	if (s->kind == STREAM_EXITS)
@@ -313,6 +322,7 @@ read_stream(struct case_file *c, uint32_t stream, struct err *err)
 	if (events_collect(&c->events, c->set, c->feed, stream, err) == -1)
 		return -1;
 	to = c->events.count;
+	cancelling = cancelling_end(c, from, to);
 	facts_read(&c->facts[stream], s);
 	find_teardown(c, from, to);
 	for (i = from; i < to; i++) {
@@ -330,7 +340,7 @@ read_stream(struct case_file *c, uint32_t stream, struct err *err)
 		if (e->rule->reason == NULL || e->rule->def.role == ROLE_BENIGN ||
 		    e->rule->def.role == ROLE_CONTEXT ||
 		    e->rule->def.role == ROLE_TEARDOWN ||
-		    is_cancelled(c, i, to))
+		    is_cancelled(c, i, cancelling))
 			continue;
 		if (add_event(c, e, e->rule->reason, err) == -1)
 			return -1;

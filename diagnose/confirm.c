@@ -46,6 +46,18 @@ got_over_elsewhere(const struct case_file *c, const struct cause *p)
 	return false;
 }
 
+bool
+confirm_got_over_later(const struct case_file *c, const struct event *e)
+{
+	size_t i = e->stream;
+
+	while (c->feed->streams[i].goes_on && i + 1 < c->feed->count)
+		if (c->facts[++i].progress_before != SIZE_MAX &&
+		    !facts_loss_stays_bad(&c->facts[i], e))
+			return true;
+	return false;
+}
+
 void
 confirm_drop(struct case_file *c)
 {
@@ -58,10 +70,10 @@ confirm_drop(struct case_file *c)
 		around += ZONES_NS;
 	for (i = 0; i < c->count; i++) {
 		struct cause *p = &c->causes[i];
-		bool drop = false;
+		bool drop = !p->exit && confirm_got_over_later(c, &p->event);
 
 		if (p->time_ns != LINE_NO_TIME && !p->exit) {
-			drop = is_kernel(p) && c->feed->count > 1 &&
+			drop |= is_kernel(p) && c->feed->count > 1 &&
 			    ((first != LINE_NO_TIME &&
 			    p->time_ns < first - around) ||
 			    (last != LINE_NO_TIME && p->time_ns > last + around));

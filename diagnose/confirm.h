@@ -10,6 +10,8 @@
 
 /* Takes out what is too old or too new, and what completed steps refute. */
 void	confirm_drop(struct case_file *);
+/* True when steps were completed in a later part of the event's rotated log. */
+bool	confirm_got_over_later(const struct case_file *, const struct event *);
 /* Joins kernel records with the ends and errors of ranks; completes ranks and
  * nodes on both sides. */
 void	confirm_join(struct case_file *);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "diagnose/clock.h"
+#include "diagnose/confirm.h"
 #include "diagnose/findings.h"
 #include "diagnose/summary.h"
 
@@ -100,8 +101,9 @@ role_of_event(const struct place_list *l, const struct event *e,
 		*role = FINDING_UNCLEAR;
 		return l->w == NULL && strcmp(e->rule->def.id, "traceback") == 0;
 	default:
-		*role = f->progress_before != SIZE_MAX &&
-		    f->progress_before > e->start ? FINDING_PASSED :
+		*role = (f->progress_before != SIZE_MAX &&
+		    f->progress_before > e->start) ||
+		    confirm_got_over_later(l->c, e) ? FINDING_PASSED :
 		    FINDING_BENIGN;
 		return e->rule->reason != NULL;
 	}

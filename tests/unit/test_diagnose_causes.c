@@ -216,6 +216,7 @@ diagnose_dir(struct verdict *v)
 	struct err err = {0};
 
 	ck_assert_int_eq(feed_add(&feed, dir, &err), 0);
+	ck_assert_int_eq(feed_settle(&feed, &err), 0);
 	diagnose(&feed, v);
 	feed_fini(&feed);
 }
@@ -233,7 +234,7 @@ tear_down_dir(void)
 {
 	static const char *const names[] = { "n1.exits", "n1.kmsg", "n2.kmsg",
 	    "rank00000.log", "rank00001.log", "rank00002.log", "weights.pt",
-	    "journal.jsonl", "n1.log" };
+	    "journal.jsonl", "n1.log", "n1.log.1" };
 	char path[160];
 	size_t i;
 
@@ -294,6 +295,25 @@ START_TEST(first_to_exit_has_the_cause)
 	ck_assert_str_eq(v.root.file, "rank00001.log");
 	ck_assert_int_eq(v.root.line, 7);
 	ck_assert_int_eq(v.root.rank, 1);
+	verdict_fini(&v);
+}
+END_TEST
+
+/* What an older part of a rotated log complains of is over when training goes on
+ * in a later one. */
+START_TEST(rotated_log_goes_on)
+{
+	struct verdict v;
+
+	put("n1.log.1", STEPS TB "ValueError: b\n");
+	put("n1.log", STEPS);
+	diagnose_dir(&v);
+	ck_assert_int_eq(v.status, VERDICT_NO_ERROR);
+	verdict_fini(&v);
+	put("n1.log", "nothing more\n");
+	diagnose_dir(&v);
+	ck_assert_str_eq(v.reason, "value_error");
+	ck_assert_str_eq(v.root.file, "n1.log.1");
 	verdict_fini(&v);
 }
 END_TEST
@@ -516,6 +536,7 @@ main(void)
 	tcase_add_checked_fixture(d, set_up_dir, tear_down_dir);
 	tcase_add_test(d, killed_rank_is_the_cause);
 	tcase_add_test(d, first_to_exit_has_the_cause);
+	tcase_add_test(d, rotated_log_goes_on);
 	tcase_add_test(d, echo_that_ends_first_yields);
 	tcase_add_test(d, table_names_the_rank);
 	tcase_add_test(d, silent_exit_is_undetermined);
