@@ -249,17 +249,17 @@ rule_lint(struct rule_set *set, rule_problem_fn problem, void *arg)
 
 /* The example as another text would show it. */
 static char *
-quoted(const char *sample)
+quoted(const char *sample, char mark)
 {
 	struct buf b = {0};
 
-	buf_puts(&b, "it prints \"");
+	buf_printf(&b, "it prints %c", mark);
 	for (; *sample != '\0'; sample++) {
-		if (*sample == '"' || *sample == '\\')
+		if (*sample == mark || *sample == '\\')
 			buf_puts(&b, "\\");
 		buf_append(&b, sample, 1);
 	}
-	buf_puts(&b, "\" then");
+	buf_printf(&b, "%c then", mark);
 	return buf_steal(&b);
 }
 
@@ -267,16 +267,20 @@ static void
 test_quoted(struct lint *l, uint32_t i, const char *sample)
 {
 	const struct rule *r = &l->set->rules[i];
+	const char *mark, *winner;
 	char *text;
-	const char *winner;
 
 	if (r->def.role == ROLE_BENIGN || r->def.role == ROLE_CONTEXT ||
 	    strchr(sample, '\n') != NULL)
 		return;
-	if ((text = quoted(sample)) != NULL &&
-	    sample_wins(l->set, i, i, text, &winner) == 1)
-		tell(l, r, "matches its example in quotation marks: %.200s", text);
-	free(text);
+	for (mark = "\"'"; *mark != '\0'; mark++) {
+		text = quoted(sample, *mark);
+		if (text != NULL &&
+		    sample_wins(l->set, i, i, text, &winner) == 1)
+			tell(l, r, "matches its example in quotation marks: "
+			    "%.200s", text);
+		free(text);
+	}
 }
 
 int
