@@ -3,6 +3,7 @@ RULES_YAML = \
 	%D%/reasons.yaml \
 	%D%/accelerators.yaml \
 	%D%/c10d.yaml \
+	%D%/containers.yaml \
 	%D%/cuda.yaml \
 	%D%/frameworks.yaml \
 	%D%/jax.yaml \
