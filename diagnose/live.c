@@ -2,14 +2,18 @@
 /*
  * live.c - cuts a stream into lines with bounded memory and runs the rules.
  *
- * A line that lies in one chunk is looked at where it lies; only what crosses a
- * chunk's end is copied, at most LIVE_HEAD_MAX bytes of it.
+ * A chunk is scanned as a whole, so lines without a literal of a rule cost no more
+ * than finding their end.  A line that lies in one chunk is looked at where it
+ * lies; only what crosses a chunk's end is copied, at most LIVE_HEAD_MAX bytes
+ * of it, and scanned again when it is whole.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/event.h"
 #include "diagnose/live.h"
+
+#define HITS_MAX	256
 
 struct live {
 	struct rule_set	*set;
@@ -18,6 +22,12 @@ struct live {
 	uint64_t	 lines;
 	uint64_t	 start;		/* offset of the current line */
 	struct line_memory memory;
+	/* Where literals stand in the current chunk, in order; what lies behind
+	 * the last of as many as fit is not known. */
+	const char	*chunk;
+	size_t		 hits[HITS_MAX];
+	size_t		 hit_count;
+	size_t		 hit_next;
 	size_t		 head_len;
 	char		 head[LIVE_HEAD_MAX];
 };
@@ -77,8 +87,42 @@ report(struct live *l, const struct rule *r, const struct event *e,
 		l->calls.match(&m, l->calls.arg);
 }
 
+static bool
+on_hit(uint32_t literal, size_t start, void *arg)
+{
+	struct live *l = arg;
+
+	(void)literal;
+	l->hits[l->hit_count++] = start;
+	return l->hit_count < HITS_MAX;
+}
+
 static void
-on_line(struct live *l, const char *line, size_t len)
+scan_chunk(struct live *l, const char *data, size_t len)
+{
+	const struct scanner *s = rule_set_scanner(l->set, SCANNER_TAIL);
+
+	l->chunk = data;
+	l->hit_count = l->hit_next = 0;
+	if (s != NULL)
+		(void)scan_run(s, data, len, on_hit, l);
+}
+
+/* Whether a rule may match a line of the chunk. */
+static bool
+has_hit(struct live *l, const char *line, size_t len)
+{
+	size_t from = (size_t)(line - l->chunk), end = from + len;
+
+	while (l->hit_next < l->hit_count && l->hits[l->hit_next] < from)
+		l->hit_next++;
+	if (l->hit_next < l->hit_count)
+		return l->hits[l->hit_next] < end;
+	return l->hit_count == HITS_MAX && rule_set_may_match(l->set, line, len);
+}
+
+static void
+on_line(struct live *l, const char *line, size_t len, bool whole)
 {
 	struct progress step;
 	struct event e;
@@ -89,7 +133,8 @@ on_line(struct live *l, const char *line, size_t len)
 	if (len > LIVE_HEAD_MAX)
 		len = LIVE_HEAD_MAX;
 	l->memory.line = l->lines + 1;
-	if (rule_set_may_match(l->set, line, len) &&
+	if ((whole ? has_hit(l, line, len) :
+	    rule_set_may_match(l->set, line, len)) &&
 	    (r = rule_set_match_line(l->set, line, len, &l->memory, &e)) != NULL)
 		report(l, r, &e, line, len);
 	if (l->calls.progress != NULL && progress_parse(line, len, &step))
@@ -112,11 +157,11 @@ static void
 end_line(struct live *l, const char *data, size_t len)
 {
 	if (l->head_len == 0) {
-		on_line(l, data, len);
+		on_line(l, data, len, true);
 		return;
 	}
 	keep(l, data, len);
-	on_line(l, l->head, l->head_len);
+	on_line(l, l->head, l->head_len, false);
 	l->head_len = 0;
 }
 
@@ -148,6 +193,7 @@ live_feed(struct live *l, const char *data, size_t len)
 	const char *nl;
 	size_t n;
 
+	scan_chunk(l, data, len);
 	while (len > 0) {
 		nl = memchr(data, '\n', len);
 		n = nl ? (size_t)(nl - data) : len;
@@ -166,6 +212,6 @@ void
 live_flush(struct live *l)
 {
 	if (l->head_len > 0)
-		on_line(l, l->head, l->head_len);
+		on_line(l, l->head, l->head_len, false);
 	l->head_len = 0;
 }

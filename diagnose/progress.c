@@ -15,28 +15,49 @@
 
 #define LOOK_MAX	2048	/* a step line is shorter */
 
+#define WORDS_MAX	200	/* later ones are not looked at */
+
+/* A line, and where its words begin. */
 struct words {
 	const char	*p;
 	size_t		 len;
+	size_t		 count;
+	uint16_t	 start[WORDS_MAX];
 };
 
 static bool
 word_char(char c)
 {
-	return isalnum((unsigned char)c) || c == '_';
+	unsigned char l = (unsigned char)(c | 0x20);
+
+	return (unsigned char)(l - 'a') < 26 || (unsigned char)(c - '0') < 10 ||
+	    c == '_';
+}
+
+static void
+find_starts(struct words *w)
+{
+	bool inside = false, is;
+	size_t i;
+
+	for (i = 0; i < w->len && w->count < WORDS_MAX; i++) {
+		is = word_char(w->p[i]);
+		if (is && !inside)
+			w->start[w->count++] = (uint16_t)i;
+		inside = is;
+	}
 }
 
 /* Finds `word` as a whole word, any case, from *at on; the offset behind it. */
 static bool
 find_word(const struct words *w, const char *word, size_t *at)
 {
-	size_t n = strlen(word), i;
+	size_t n = strlen(word), k, i;
 
-	for (i = *at; i + n <= w->len; i++) {
-		if ((w->p[i] | 0x20) != word[0] ||
+	for (k = 0; k < w->count; k++) {
+		i = w->start[k];
+		if (i < *at || i + n > w->len || (w->p[i] | 0x20) != word[0] ||
 		    strncasecmp(w->p + i, word, n) != 0)
-			continue;
-		if (i > 0 && word_char(w->p[i - 1]))
 			continue;
 		if (i + n < w->len && word_char(w->p[i + n]) &&
 		    word_char(word[n - 1]))
@@ -256,21 +277,21 @@ progress_parse(const char *line, size_t len, struct progress *out)
 		"elapsed time per iteration (ms)", "iter_time", "step_time", "time",
 		"iteration_time", NULL
 	};
-	struct words w = { line, len < LOOK_MAX ? len : LOOK_MAX };
+	struct words w = { .p = line, .len = len < LOOK_MAX ? len : LOOK_MAX };
 	bool dict = false, bar = false, deepspeed;
-	size_t at = 0;
 
 	*out = (struct progress){ .step = -1, .total = -1, .loss = NAN,
 	    .grad_norm = NAN, .step_ms = NAN };
 	if (w.len < 6)
 		return false;
+	find_starts(&w);
 	out->has_loss = find_real(&w, losses, &out->loss);
 	find_step(&w, out);
 	if (out->step < 0)
 		bar = find_bar(&w, out);
 	if (out->step < 0 && !out->has_loss)
 		return false;
-	dict = out->has_loss && find_word(&w, "'loss'", &at);
+	dict = out->has_loss && find_text(&w, "'loss'");
 	deepspeed = out->step >= 0 && find_text(&w, "skipped=");
 	if (out->step >= 0 && !out->has_loss && !bar && !deepspeed &&
 	    !find_text(&w, "elapsed time per iteration"))
