@@ -53,8 +53,21 @@ is_guess(const char *before, size_t len)
 	return false;
 }
 
+/* "| a | b |" */
+static bool
+is_table_row(const struct line *l)
+{
+	size_t i, n = 0, len = l->len;
+
+	while (len > 0 && isspace((unsigned char)l->text[len - 1]))
+		len--;
+	for (i = 0; i < len; i++)
+		n += l->text[i] == '|';
+	return n > 2 && l->text[0] == '|' && l->text[len - 1] == '|';
+}
+
 /* Source that a traceback shows ("    raise ValueError(...)"), C comments, the
- * lines of a manual page. */
+ * lines of a manual page, rows of a table. */
 static bool
 is_source(const struct line *l)
 {
@@ -73,7 +86,7 @@ is_source(const struct line *l)
 	for (; n < l->len && (l->text[n] == ' ' || l->text[n] == '\t'); n++)
 		indent += l->text[n] == '\t' ? 8 : 1;
 	return (indent >= 4 && begins_any(l->text + n, l->len - n, statements)) ||
-	    begins_any(l->text + n, l->len - n, marks);
+	    begins_any(l->text + n, l->len - n, marks) || is_table_row(l);
 }
 
 /* A field of the data set that the trainer prints: "prompt: ...", "label 3 = ". */
@@ -106,6 +119,18 @@ is_data(const struct line *l)
 	return p < end && (*p == ':' || *p == '=');
 }
 
+/* The letters in front of a string of Python, rb'...', are no word. */
+static bool
+word_before(const char *text, size_t i)
+{
+	size_t n = 0;
+	bool prefix = true;
+
+	for (; n < i && isalnum((unsigned char)text[i - 1 - n]); n++)
+		prefix = prefix && strchr("rRbBfFuU", text[i - 1 - n]) != NULL;
+	return n > 2 || (n > 0 && !prefix);
+}
+
 /* True when the match begins between two quotation marks.  An apostrophe is one
  * only at the edge of a word; `quoted' is quoted too. */
 static bool
@@ -116,7 +141,6 @@ is_quoted(const char *text, size_t len, size_t start)
 
 	for (i = 0; i < len; i++) {
 		char c = text[i];
-		bool word_before = i > 0 && isalnum((unsigned char)text[i - 1]);
 		bool word_after = i + 1 < len &&
 		    isalnum((unsigned char)text[i + 1]);
 
@@ -125,7 +149,7 @@ is_quoted(const char *text, size_t len, size_t start)
 		if (c == '\\') {
 			i++;
 		} else if (close == '\0') {
-			if (c == '"' || c == '`' || (c == '\'' && !word_before))
+			if (c == '"' || c == '`' || (c == '\'' && !word_before(text, i)))
 				close = c;
 			if (c == '`' && memchr(text + i + 1, '`', len - i - 1) == NULL)
 				close = '\'';

@@ -24,7 +24,8 @@ line_styles_learn(struct line_styles *st, const struct line *l)
 	for (i = len; i > 0 && l->text[i - 1] == ' '; i--)
 		;
 	if (i == 0 || strchr(":|]>-)", l->text[i - 1]) == NULL ||
-	    l->text[i - 1] == '\0' || memchr(l->text, '"', len) != NULL)
+	    l->text[i - 1] == '\0' || memchr(l->text, '"', len) != NULL ||
+	    memchr(l->text, '\'', len) != NULL)
 		return false;
 	for (i = 0; i < st->count; i++)
 		if (st->list[i].len == len &&
