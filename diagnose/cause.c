@@ -70,7 +70,9 @@ class_of(const struct reason *r, enum rule_role role)
 	 * says less than whatever they said before. */
 	if (role == ROLE_SYMPTOM && strcmp(r->name, "native_crash") == 0)
 		rung = 9;
-	if (role == ROLE_SYMPTOM)
+	if (role == ROLE_TEARDOWN)	/* better than nothing */
+		rung = 10;
+	if (role == ROLE_SYMPTOM || role == ROLE_TEARDOWN)
 		return CLASS_SYMPTOM + rung;
 	return classes[rung < 0 || rung > 10 ? 0 : rung];
 }
@@ -339,7 +341,6 @@ read_stream(struct case_file *c, uint32_t stream, struct err *err)
 		}
 		if (e->rule->reason == NULL || e->rule->def.role == ROLE_BENIGN ||
 		    e->rule->def.role == ROLE_CONTEXT ||
-		    e->rule->def.role == ROLE_TEARDOWN ||
 		    is_cancelled(c, i, cancelling))
 			continue;
 		if (add_event(c, e, e->rule->reason, err) == -1)

@@ -52,6 +52,8 @@ static const char rules_yaml[] =
     "- {id: limit, reason: job_time_limit, role: root, source: scheduler, "
     "match: 'DUE TO TIME LIMIT'}\n"
     "- {id: closing, role: teardown, source: launcher, match: 'closing signal'}\n"
+    "- {id: taking-down, reason: nccl_timeout, role: teardown, "
+    "match: 'taking the process down'}\n"
     "- {id: harmless, role: benign, match: 'KeyError: .*retrying'}\n"
     "- {id: server-down, reason: gpu_lost, role: root, match: 'server gone'}\n"
     "- {id: server-up, role: benign, cancels: [server-down], "
@@ -116,6 +118,11 @@ static const struct row rows[] = {
 	  "loss_nan", 1 },
 	/* benign beats everything on its line */
 	{ "KeyError: 'a', retrying\n", "no_error", "none", -1 },
+	/* a teardown is a reason only when there is no other */
+	{ STEPS "taking the process down\n", "symptom_only", "nccl_timeout", 4 },
+	{ "Connection closed by peer\ntaking the process down\n", "symptom_only",
+	  "nccl_remote_error", 1 },
+	{ STEPS "Sending closing signal\n", "no_error", "none", -1 },
 	/* after the teardown: only when there is nothing before */
 	{ TB "ValueError: b\nSending closing signal SIGTERM\n" TB "KeyError: 'a'\n",
 	  "diagnosed", "value_error", 4 },
