@@ -91,6 +91,7 @@ set_shortest(const struct set *s)
 /* Higher is better.  A literal that stands once in the sample costs more than any
  * length can gain. */
 #define COMMON_COST	1000
+#define COUNT_COST	10
 #define BEST		1e6
 
 double
@@ -108,7 +109,7 @@ set_quality(struct set *s, const struct scan_sample *sample, bool fold)
 		    fold);
 		cost += one < BEST ? one : BEST;
 	}
-	cost -= (double)(least > 24 ? 24 : least) * 16 - (double)s->count;
+	cost -= (double)(least > 24 ? 24 : least) * 16 - COUNT_COST * (double)s->count;
 	s->quality = BEST / (1 + (cost < -400 ? 0 : cost + 400));
 	return s->quality;
 }

@@ -21,7 +21,7 @@ const size_t reason_builtin_count = 0;
 const char sample_builtin[1];
 const size_t sample_builtin_len = 0;
 
-#define PLAN_PASSES	12
+#define PLAN_PASSES	4
 #define COMMON		8.0	/* occurrences in the sample */
 #define SAMPLE_MAX	(1u << 20)
 

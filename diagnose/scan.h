@@ -24,7 +24,7 @@
  * set of tables, one bucket more lets fewer wrong positions pass.  Exact: where
  * whole bytes are looked up (AVX-512 VBMI); nibble: where their halves are
  * (AVX2). */
-#define SCAN_GROUPS_EXACT	3
+#define SCAN_GROUPS_EXACT	4
 #define SCAN_GROUPS_NIBBLE	4
 #define SCAN_BUCKETS_EXACT	(8 * SCAN_GROUPS_EXACT)
 #define SCAN_BUCKETS_NIBBLE	(8 * SCAN_GROUPS_NIBBLE)
