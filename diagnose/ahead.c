@@ -76,7 +76,7 @@ static bool
 take_window(struct ahead *a, struct slot *w)
 {
 	const struct stream *s;
-	const char *nl;
+	const char *end;
 	size_t left;
 
 	for (; a->stream < a->last; a->stream++, a->offset = 0) {
@@ -91,8 +91,11 @@ take_window(struct ahead *a, struct slot *w)
 	w->from = a->offset;
 	w->to = s->len;
 	if (left > WINDOW) {
-		nl = memrchr(s->data + a->offset, '\n', WINDOW);
-		w->to = nl ? (size_t)(nl + 1 - s->data) : a->offset + WINDOW;
+		/* Not within a literal: a log of progress bars has no other end. */
+		end = memrchr(s->data + a->offset, '\n', WINDOW);
+		if (end == NULL)
+			end = memrchr(s->data + a->offset, '\r', WINDOW);
+		w->to = end ? (size_t)(end + 1 - s->data) : a->offset + WINDOW;
 	}
 	a->offset = w->to;
 	a->taken++;

@@ -84,7 +84,7 @@ static void
 repeat_line(struct collector *c, size_t len, const struct outcome *known)
 {
 	struct event e = { .rank = -1, .step = -1, .rule = known->rule,
-	    .len = (uint32_t)len, .bare = true };
+	    .time_ns = LINE_NO_TIME, .len = (uint32_t)len, .bare = true };
 	size_t i;
 
 	for (i = 0; i < known->mark_count; i++)
@@ -144,12 +144,9 @@ complete(struct collector *c, struct event *e)
 static void
 skip_line(struct collector *c, size_t start)
 {
-	const char *nl = memchr(c->stream->data + start, '\n',
-	    c->stream->len - start);
-
 	c->open = c->skip = true;
 	c->piece.start = start;
-	c->piece.end = nl ? (size_t)(nl - c->stream->data) : c->stream->len;
+	c->piece.end = line_end(c->stream->data, c->stream->len, start);
 }
 
 static void

@@ -7,7 +7,8 @@
 
 #include "diagnose/line.h"
 
-#define BACK_MAX	65536	/* a longer line is cut there */
+#define FAR_MAX		((size_t)65536)	/* a longer line is cut there */
+#define BLOCK		((size_t)512)
 
 bool
 line_styles_learn(struct line_styles *st, const struct line *l)
@@ -74,63 +75,104 @@ line_styles_apply(const struct line_styles *st, struct line *l)
 	}
 }
 
+/* Behind an escape sequence (ECMA-48), from its second byte on.  A string, such as
+ * the title of a window, ends in ESC \\ or BEL; what has no end is the rest of a
+ * line that another process went on with. */
+static size_t
+skip_escape(const char *data, size_t len, size_t i)
+{
+	size_t end;
+
+	if (i == len || data[i] == '\033')
+		return i;
+	if (data[i] == '[') {
+		for (i++; i < len && (data[i] < 0x40 || data[i] > 0x7e); i++)
+			if (data[i] == '\033')
+				return i;
+	} else if (data[i] != '\0' && strchr("]PX^_", data[i]) != NULL) {
+		for (end = i + 1; end < len && data[end] != '\a' &&
+		    data[end] != '\033'; end++)
+			;
+		if (end < len && data[end] == '\a')
+			i = end;
+		else if (len - end >= 2 && data[end + 1] == '\\')
+			i = end + 1;
+	} else {
+		while (i < len && data[i] >= 0x20 && data[i] < 0x30)
+			i++;
+	}
+	return i < len ? i + 1 : i;
+}
+
 size_t
 line_strip_ansi(const char *data, size_t len, char *out)
 {
-	size_t i, n = 0;
+	size_t i = 0, n = 0;
 
-	for (i = 0; i < len; i++) {
-		if (data[i] != '\033') {
-			out[n++] = data[i];
-			continue;
-		}
-		/* ECMA-48: CSI parameters end in a byte 0x40..0x7e; OSC in BEL. */
-		if (i + 1 < len && data[i + 1] == '[') {
-			for (i += 2; i < len && (data[i] < 0x40 ||
-			    data[i] > 0x7e); i++)
-				;
-		} else if (i + 1 < len && data[i + 1] == ']') {
-			for (i += 2; i < len && data[i] != '\a'; i++)
-				;
-		} else {
-			i++;
-		}
-	}
+	while (i < len)
+		if (data[i] == '\033')
+			i = skip_escape(data, len, i + 1);
+		else
+			out[n++] = data[i++];
 	return n;
+}
+
+/* Line ends and carriage returns are looked for together, block by block: a log of
+ * progress bars may have no line end at all. */
+size_t
+line_end(const char *data, size_t len, size_t at)
+{
+	size_t to = len - at > FAR_MAX ? at + FAR_MAX : len, n;
+	const char *nl, *cr;
+
+	for (; at < to; at += n) {
+		n = to - at < BLOCK ? to - at : BLOCK;
+		if ((nl = memchr(data + at, '\n', n)) != NULL)
+			n = (size_t)(nl - (data + at));
+		if ((cr = memchr(data + at, '\r', n)) != NULL)
+			return (size_t)(cr - data);
+		if (nl != NULL)
+			return at + n;
+	}
+	return to;
+}
+
+/* Behind the last end in a range; its beginning when there is none. */
+static size_t
+behind_end(const char *data, size_t from, size_t at)
+{
+	const char *nl, *cr;
+	size_t n;
+
+	for (; at > from; at -= n) {
+		n = at - from < BLOCK ? at - from : BLOCK;
+		nl = memrchr(data + at - n, '\n', n);
+		cr = memrchr(data + at - n, '\r', n);
+		if (nl != NULL || cr != NULL)
+			return (size_t)((nl == NULL || (cr != NULL && cr > nl) ?
+			    cr : nl) + 1 - data);
+	}
+	return from;
 }
 
 bool
 line_piece(const char *data, size_t len, size_t at, size_t back,
     struct piece *out)
 {
-	size_t from = at > back ? at - back : 0, n = at - from;
-	const char *nl, *cr, *end;
+	size_t from = at > back ? at - back : 0;
 
-	nl = memrchr(data + from, '\n', n);
-	if (nl != NULL) {
-		n -= (size_t)(nl + 1 - (data + from));
-		from = (size_t)(nl + 1 - data);
-	}
-	cr = memrchr(data + from, '\r', n);
-	if (cr != NULL)
-		from = (size_t)(cr + 1 - data);
-	else if (nl == NULL && from > 0 && data[from - 1] != '\n' &&
-	    data[from - 1] != '\r')
+	out->start = behind_end(data, from, at);
+	if (out->start > 0 && data[out->start - 1] != '\n' &&
+	    data[out->start - 1] != '\r')
 		return false;
-	out->start = from;
-	end = memchr(data + at, '\n', len - at);
-	out->end = end ? (size_t)(end - data) : len;
-	cr = memchr(data + at, '\r', out->end - at);
-	if (cr != NULL)
-		out->end = (size_t)(cr - data);
+	out->end = line_end(data, len, at);
 	return true;
 }
 
 bool
 line_piece_before(const char *data, size_t start, struct piece *out)
 {
-	const char *nl, *cr;
-	size_t end = start, from;
+	size_t end = start;
 
 	if (start == 0)
 		return false;
@@ -138,12 +180,7 @@ line_piece_before(const char *data, size_t start, struct piece *out)
 	/* "\r\n" is one end. */
 	if (end > 0 && data[end] == '\n' && data[end - 1] == '\r')
 		end--;
-	from = end > BACK_MAX ? end - BACK_MAX : 0;
-	nl = memrchr(data + from, '\n', end - from);
-	out->start = nl ? (size_t)(nl + 1 - data) : from;
-	cr = memrchr(data + out->start, '\r', end - out->start);
-	if (cr != NULL)
-		out->start = (size_t)(cr + 1 - data);
+	out->start = behind_end(data, end > FAR_MAX ? end - FAR_MAX : 0, end);
 	out->end = end;
 	return true;
 }

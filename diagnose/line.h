@@ -86,10 +86,11 @@ struct piece {
 };
 
 /* Finds the piece that holds offset `at`; looks back at most `back` bytes and
- * returns false when no start is found there.  The end is searched in the
- * whole buffer. */
+ * returns false when no start is found there.  It ends at line_end(). */
 bool	line_piece(const char *data, size_t len, size_t at, size_t back,
 	    struct piece *out);
+/* The next line end or carriage return from `at` on, or 64 KiB further. */
+size_t	line_end(const char *data, size_t len, size_t at);
 /* The piece before one that starts at `start`; false at the beginning. */
 bool	line_piece_before(const char *data, size_t start, struct piece *out);
 

@@ -385,14 +385,26 @@ START_TEST(styles_are_learnt)
 }
 END_TEST
 
+static const char *const escapes[][2] = {
+	{ "\033[31mred\033[0m \033]0;title\atext\033", "red text" },
+	{ "\033]8;;http://x\033\\link\033]8;;\033\\ text", "link text" },
+	{ "\033Pq\033\\text\033(B\033[m", "text" },
+	{ "\033c\033\033[1mtext", "text" },
+	/* Two that write to one terminal */
+	{ "\033]0;title Error: x", "0;title Error: x" },
+	{ "\033]0;title\033[31mError: x", "0;titleError: x" },
+	{ "\033[3\033[31mError: x", "Error: x" },
+	{ "text\033[", "text" }, { "text\033]", "text" }, { "text\033(", "text" }
+};
+
 START_TEST(ansi_is_taken_out)
 {
-	static const char in[] = "\033[31mred\033[0m \033]0;title\atext\033";
-	char out[sizeof(in)];
-	size_t n = line_strip_ansi(in, sizeof(in) - 1, out);
+	const char *in = escapes[_i][0], *want = escapes[_i][1];
+	char out[100];
+	size_t n = line_strip_ansi(in, strlen(in), out);
 
-	ck_assert_uint_eq(n, 8);
-	ck_assert(memcmp(out, "red text", 8) == 0);
+	ck_assert_msg(n == strlen(want) && memcmp(out, want, n) == 0,
+	    "'%s' came out as '%.*s'", want, (int)n, out);
 }
 END_TEST
 
@@ -422,6 +434,37 @@ START_TEST(pieces_are_cut)
 }
 END_TEST
 
+/* Ends of either kind are found at any distance that is looked at. */
+START_TEST(far_ends)
+{
+	static char d[200000];
+	static const size_t gaps[] = { 1, 511, 512, 513, 1024, 65535, 65536 };
+	size_t first = 60000, gap, i;
+	struct piece p;
+	int end;
+
+	for (i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++)
+		for (end = 0; end < 4; end++) {
+			gap = gaps[i];
+			memset(d, 'x', sizeof(d));
+			d[first] = end & 1 ? '\r' : '\n';
+			d[first + gap] = end & 2 ? '\r' : '\n';
+			ck_assert(line_piece(d, sizeof(d), first + gap, gap, &p));
+			ck_assert(p.start == first + 1 && p.end == first + gap);
+			ck_assert(gap == 1 || !line_piece(d, sizeof(d), first +
+			    gap, gap - 2, &p));
+			ck_assert_uint_eq(line_end(d, sizeof(d), first + 1),
+			    first + gap);
+			ck_assert(line_piece_before(d, first + gap + 1, &p));
+			/* "\r\n" is one end. */
+			ck_assert_uint_eq(p.start, gap == 1 && end == 1 ? 0 :
+			    first + 1);
+		}
+	ck_assert_uint_eq(line_end(d, sizeof(d), 130000), 130000 + 65536);
+	ck_assert_uint_eq(line_end(d, sizeof(d), sizeof(d)), sizeof(d));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -439,8 +482,10 @@ main(void)
 	tcase_add_loop_test(t, times_of_lines, 0,
 	    (int)(sizeof(time_rows) / sizeof(time_rows[0])));
 	tcase_add_test(t, styles_are_learnt);
-	tcase_add_test(t, ansi_is_taken_out);
+	tcase_add_loop_test(t, ansi_is_taken_out, 0,
+	    (int)(sizeof(escapes) / sizeof(escapes[0])));
 	tcase_add_test(t, pieces_are_cut);
+	tcase_add_test(t, far_ends);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
