@@ -9,6 +9,17 @@
 
 #include "common/err.h"
 
+/* Names of files and keys come from outside, the text goes to a terminal. */
+static void
+err_clean(struct err *err)
+{
+	char *p;
+
+	for (p = err->text; *p != '\0'; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+}
+
 static void err_fill(struct err *, enum err_code, int, const char *, va_list)
     __attribute__((format(printf, 4, 0)));
 
@@ -21,6 +32,7 @@ err_fill(struct err *err, enum err_code code, int errnum, const char *fmt,
 	err->code = code;
 	err->errnum = errnum;
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	err_clean(err);
 	if (errnum == 0)
 		return;
 	n = strlen(err->text);
@@ -68,6 +80,7 @@ err_prefix(struct err *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
+	err_clean(err);
 	n = strlen(err->text);
 	snprintf(err->text + n, sizeof(err->text) - n, ": %s", tail);
 	return -1;

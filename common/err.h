@@ -4,8 +4,9 @@
  *
  * Functions return 0 or -1 and take `struct err *` as their last parameter,
  * which may be NULL.  The text is one line for a person: what was tried, on
- * which path, and why it did not work.  Outcomes a caller must expect (no
- * checkpoint, node bad, no rule matched) are results, not errors.
+ * which path, and why it did not work; "?" stands for control characters.
+ * Outcomes a caller must expect (no checkpoint, node bad, no rule matched) are
+ * results, not errors.
  */
 #ifndef HOLDFAST_COMMON_ERR_H
 #define HOLDFAST_COMMON_ERR_H

@@ -25,6 +25,17 @@ START_TEST(err_carries_code_and_text)
 }
 END_TEST
 
+START_TEST(err_is_one_harmless_line)
+{
+	struct err err = {0};
+
+	err_set(&err, ERR_USAGE, "no %s", "a\nb\033[31m\x7f.log");
+	ck_assert_str_eq(err.text, "no a?b?[31m?.log");
+	err_prefix(&err, "%s", "x\r");
+	ck_assert_str_eq(err.text, "x?: no a?b?[31m?.log");
+}
+END_TEST
+
 START_TEST(err_errno_keeps_errno)
 {
 	struct err err = {0};
@@ -181,6 +192,7 @@ static void
 add(TCase *t)
 {
 	tcase_add_test(t, err_carries_code_and_text);
+	tcase_add_test(t, err_is_one_harmless_line);
 	tcase_add_test(t, err_errno_keeps_errno);
 	tcase_add_test(t, err_may_be_null);
 	tcase_add_test(t, err_prefix_keeps_code);
