@@ -25,6 +25,7 @@
 int
 feed_add_missing(struct feed *f, const char *name, const char *why)
 {
+	size_t cap = f->missing_cap ? f->missing_cap * 2 : 8;
 	char **p, *text;
 
 	if (f->missing_count == MISSING_MAX) {
@@ -32,11 +33,10 @@ feed_add_missing(struct feed *f, const char *name, const char *why)
 		return 0;
 	}
 	if (f->missing_count == f->missing_cap) {
-		f->missing_cap = f->missing_cap ? f->missing_cap * 2 : 8;
-		p = realloc(f->missing, f->missing_cap * sizeof(*p));
-		if (p == NULL)
+		if ((p = realloc(f->missing, cap * sizeof(*p))) == NULL)
 			return -1;
 		f->missing = p;
+		f->missing_cap = cap;
 	}
 	if (asprintf(&text, "%s: %s", name, why) == -1)
 		return -1;
@@ -305,16 +305,16 @@ count_newlines(const char *data, size_t len)
 int
 stream_mark(struct stream *s, size_t offset, uint64_t lines, struct err *err)
 {
+	size_t cap = s->mark_cap ? 2 * s->mark_cap : 4;
 	struct line_mark *p;
 
 	if (s->mark_count > 0 && s->marks[s->mark_count - 1].offset >= offset)
 		return 0;
 	if (s->mark_count == s->mark_cap) {
-		s->mark_cap = s->mark_cap ? 2 * s->mark_cap : 4;
-		p = realloc(s->marks, s->mark_cap * sizeof(*p));
-		if (p == NULL)
+		if ((p = realloc(s->marks, cap * sizeof(*p))) == NULL)
 			return err_memory(err);
 		s->marks = p;
+		s->mark_cap = cap;
 	}
 	s->marks[s->mark_count++] = (struct line_mark){ offset, lines };
 	return 0;

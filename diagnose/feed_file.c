@@ -22,7 +22,8 @@
 #include "diagnose/unpack.h"
 
 #define WRITER_WAIT_MS	5000
-#define ERROR_MAX	((size_t)16 << 20)	/* of an error.json */
+/* Of an error.json; its tree takes many times the room. */
+#define ERROR_MAX	((size_t)1 << 20)
 
 /* Until someone has opened a FIFO for writing, it reads as if it were at its end. */
 static int
@@ -118,8 +119,10 @@ decode_error(struct feed *f, struct stream *s)
 	cJSON_Delete(o);
 }
 
+/* In a directory only what was a file when it was listed is opened; what took its
+ * place may not make us wait. */
 static int
-open_file(const char *path, struct stat *st, struct err *err)
+open_file(const char *path, bool found, struct stat *st, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
@@ -127,7 +130,7 @@ open_file(const char *path, struct stat *st, struct err *err)
 		return err_errno(err, "cannot open");
 	if (fstat(fd, st) == -1)
 		err_errno(err, "cannot stat");
-	else if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
+	else if (!S_ISREG(st->st_mode) && (found || !S_ISFIFO(st->st_mode)))
 		err_set(err, ERR_USAGE, "neither a file nor a pipe");
 	else if (S_ISREG(st->st_mode) || await_writer(fd, err) == 0)
 		return fd;
@@ -137,15 +140,16 @@ open_file(const char *path, struct stat *st, struct err *err)
 
 /* The bytes as they are. */
 static int
-load(struct feed *f, struct stream *s, const char *path, struct err *err)
+load(struct feed *f, struct stream *s, const char *path, bool found,
+    struct err *err)
 {
-	bool in = strcmp(path, "-") == 0;
+	bool in = !found && strcmp(path, "-") == 0;
 	int fd = STDIN_FILENO, rc;
 	struct stat st;
 
 	if (in && fstat(fd, &st) == -1)
 		return err_errno(err, "cannot read");
-	if (!in && (fd = open_file(path, &st, err)) == -1)
+	if (!in && (fd = open_file(path, found, &st, err)) == -1)
 		return -1;
 	/* Files of the kernel have a size of 0; standard input may have been
 	 * read in part. */
@@ -210,7 +214,7 @@ feed_file_add(struct feed *f, const char *path, const char *name, bool found,
 	if (s == NULL)
 		return -1;
 	feed_path_describe(s);
-	if (load(f, s, path, err) == -1 || unpack(f, s, err) == -1 ||
+	if (load(f, s, path, found, err) == -1 || unpack(f, s, err) == -1 ||
 	    to_utf8(f, s, err) == -1) {
 		feed_drop_stream(f);
 		return -1;

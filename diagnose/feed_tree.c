@@ -66,9 +66,10 @@ is_attempt(const char *dir, const char *name)
 	return is;
 }
 
-/* Some log in it is not empty. */
+/* Some log in it is not empty.  Folders are looked into once, as links may lead to
+ * any of them again and again. */
 static bool
-has_content(const char *dir, int depth)
+has_content(const char *dir, int depth, struct feed *looked)
 {
 	struct dirent **names;
 	bool found = false;
@@ -85,7 +86,8 @@ has_content(const char *dir, int depth)
 			continue;
 		if (stat(path, &st) == 0)
 			found = S_ISDIR(st.st_mode) ?
-			    has_content(path, depth + 1) :
+			    !feed_seen(looked, &st) &&
+			    has_content(path, depth + 1, looked) :
 			    S_ISREG(st.st_mode) && st.st_size > 0 &&
 			    feed_name_is_log(name);
 		free(path);
@@ -98,22 +100,21 @@ has_content(const char *dir, int depth)
 static int
 newest_attempt(const char *dir, struct dirent **names, int n)
 {
+	struct feed looked = {0};
+	bool found = false;
 	int i, last = -1;
-	bool found;
 	char *path;
 
-	for (i = n - 1; i >= 0; i--) {
+	for (i = n - 1; i >= 0 && !found; i--) {
 		if (!is_attempt(dir, names[i]->d_name))
 			continue;
-		if (last == -1)
-			last = i;
-		if ((path = file_join(dir, names[i]->d_name)) == NULL)
-			continue;
-		found = has_content(path, 0);
+		path = file_join(dir, names[i]->d_name);
+		found = path != NULL && has_content(path, 0, &looked);
 		free(path);
-		if (found)
-			return i;
+		if (found || last == -1)
+			last = i;
 	}
+	feed_seen_free(&looked);
 	return last;
 }
 

@@ -15,6 +15,7 @@
 
 #include "diagnose/causes.h"
 #include "diagnose/feed.h"
+#include "diagnose/feed_file.h"
 #include "diagnose/rule_load.h"
 #include "unit.h"
 
@@ -392,6 +393,49 @@ START_TEST(fifo)
 }
 END_TEST
 
+/* What took the place of a file of a directory is not waited for. */
+START_TEST(pipe_in_place_of_a_file)
+{
+	const char *path = unit_path(unit_dir(), "a.log");
+	struct err err = {0};
+	struct feed f = {0};
+	int fd;
+
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_ne(fd = open(path, O_RDWR | O_CLOEXEC), -1);
+	ck_assert_int_eq(feed_file_add(&f, path, "a.log", true, &err), -1);
+	ck_assert_uint_eq(f.count, 0);
+	close(fd);
+	feed_fini(&f);
+}
+END_TEST
+
+/* Of JSON that is too large for an error file, no tree is built. */
+START_TEST(large_error_file)
+{
+	const char *path = unit_path(unit_dir(), "error.json");
+	static const char head[] = "{\"message\": \"boom\", \"x\": \"";
+	size_t len = 2u << 20, n = sizeof(head) - 1;
+	struct feed f = {0};
+	char *text;
+
+	ck_assert_ptr_nonnull(text = malloc(len));
+	memset(text, 'x', len);
+	memcpy(text, head, n);
+	memcpy(text + len - 2, "\"}", 2);
+	unit_write(path, text, len);
+	add(&f, path);
+	ck_assert_uint_eq(f.streams[0].len, len);
+	feed_fini(&f);
+	memcpy(text + 10000, "\"}", 2);
+	unit_write(path, text, 10002);
+	add(&f, path);
+	ck_assert_uint_eq(f.streams[0].len, strlen("boom\n"));
+	feed_fini(&f);
+	free(text);
+}
+END_TEST
+
 /* As an ordinary user; root may read everything. */
 START_TEST(no_permission)
 {
@@ -432,6 +476,8 @@ add_tests(TCase *t)
 	tcase_add_test(t, standard_input);
 	tcase_add_test(t, file_as_standard_input);
 	tcase_add_test(t, fifo);
+	tcase_add_test(t, pipe_in_place_of_a_file);
+	tcase_add_test(t, large_error_file);
 	tcase_add_test(t, no_permission);
 }
 

@@ -291,6 +291,26 @@ START_TEST(nothing_is_read_twice)
 }
 END_TEST
 
+/* Ten links to the folder they are in: 10^16 ways to the bottom. */
+START_TEST(loops_in_an_attempt_end)
+{
+	const char *dir = unit_dir();
+	struct feed f = {0};
+	char path[300];
+	int i;
+
+	snprintf(path, sizeof(path), "%s/attempt_1", dir);
+	ck_assert_int_eq(file_mkdirs(path, 0700, NULL), 0);
+	for (i = 0; i < 10; i++) {
+		snprintf(path, sizeof(path), "%s/attempt_1/%d", dir, i);
+		ck_assert_int_eq(symlink(".", path), 0);
+	}
+	read_tree(&f, dir, "attempt_0/a.log attempt_1/a.log=");
+	ck_assert_str_eq(told(&f), "attempt_0/a.log");
+	feed_fini(&f);
+}
+END_TEST
+
 /* The order of the command line is the order that counts. */
 START_TEST(named_files_keep_their_order)
 {
@@ -325,6 +345,7 @@ add_tests(TCase *t)
 	    sizeof(tree_rows) / sizeof(tree_rows[0]));
 	tcase_add_test(t, output_of_an_agent_is_of_its_node);
 	tcase_add_test(t, nothing_is_read_twice);
+	tcase_add_test(t, loops_in_an_attempt_end);
 	tcase_add_test(t, named_files_keep_their_order);
 }
 
