@@ -48,6 +48,7 @@ struct collector {
 	size_t		 hit_count;
 	char		*scratch;	/* MATCH_LINE_MAX bytes */
 	bool		 failed;	/* no memory */
+	bool		 gave_up;	/* a limit was hit on the current line */
 	struct line_memory *memory;	/* for a single line, or NULL */
 	uint32_t	 only;		/* this rule alone, or EVENTS_... */
 	struct templates *templates;	/* NULL without memory */

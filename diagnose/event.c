@@ -23,6 +23,13 @@ compiled(struct match **slot, const char *pattern, struct rule *r)
 	return *slot;
 }
 
+static void
+give_up(struct collector *c, struct rule *r)
+{
+	c->gave_up = c->events->gave_up = true;
+	r->broken = ++r->given_up >= RULE_GIVEN_UP_MAX;
+}
+
 /* The text behind the prefixes first, then the line as it is: a pattern with ^
  * means the text, one that names a prefix needs the line. */
 static bool
@@ -43,12 +50,15 @@ rule_matches(struct collector *c, struct rule *r, const struct line *line,
 		got = match_run(m, text, len);
 	}
 	if (got == MATCH_LIMIT)
-		c->events->gave_up = true;
+		give_up(c, r);
 	if (got != MATCH_YES)
 		return false;
 	if (r->def.unless != NULL) {
 		u = compiled(&r->unless, r->def.unless, r);
-		if (u == NULL || match_run(u, whole, whole_len) == MATCH_YES)
+		got = u == NULL ? MATCH_YES : match_run(u, whole, whole_len);
+		if (got == MATCH_LIMIT)
+			give_up(c, r);
+		if (got == MATCH_YES)
 			return false;
 	}
 	return r->def.role == ROLE_BENIGN || r->def.role == ROLE_CONTEXT ||
@@ -197,7 +207,6 @@ collector_remember(struct collector *c, uint32_t rule)
 		c->memory->last[rule] = c->memory->line;
 }
 
-
 void
 collector_hit(struct collector *c, uint32_t literal)
 {
@@ -324,6 +333,7 @@ collector_best(struct collector *c, const char *data, size_t len,
 	struct line line;
 
 	*out = (struct outcome){ .rule = NULL };
+	c->gave_up = false;
 	if (memchr(data, '\033', len) == NULL && !may_match(c, data, len))
 		return NULL;
 	collector_parse(c, data, len, &line, &whole, &whole_len);

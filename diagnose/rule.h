@@ -91,7 +91,8 @@ struct rule {
 	int			 after;		/* index, -1 none */
 	struct match		*match;		/* compiled on first use */
 	struct match		*unless;
-	bool			 broken;	/* could not be compiled */
+	bool			 broken;	/* could not be compiled, or gives up */
+	uint32_t		 given_up;	/* lines on which it hit a limit */
 };
 
 struct rule_set {
@@ -141,6 +142,10 @@ typedef void	(*rule_problem_fn)(const char *text, void *arg);
 int	rule_set_finish(struct rule_set *, rule_problem_fn, void *arg,
 	    struct err *err);
 
+/* A pattern that hits the limits of match.h on so many lines is not tried again: it
+ * would take hours where it takes effect. */
+#define RULE_GIVEN_UP_MAX	64
+
 /* Which rules are looked for where. */
 enum rule_group {
 	RULES_LOUD,	/* everywhere */
@@ -169,7 +174,7 @@ int	rule_set_own(struct rule_set *, void *memory, struct err *err);
 /* rule_read.c: reads DIR/ *.yaml (reasons.yaml first) or one file.  Each problem
  * is one line "file:line:column: why" given to `problem`; what is right is
  * loaded.  Returns the number of problems, or -1 when the directory cannot be
- * read. */
+ * read, or anyone may write to it. */
 int	rule_read_dir(struct rule_set *, const char *dir, rule_problem_fn,
 	    void *arg, struct err *err);
 int	rule_read_file(struct rule_set *, const char *path, rule_problem_fn,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/file.h"
 #include "common/text.h"
@@ -284,14 +285,14 @@ read_reason(struct reading *rd, const struct yaml *y)
 static int
 keep_doc(struct rule_set *set, struct yaml *doc)
 {
+	size_t cap = set->doc_cap ? set->doc_cap * 2 : 8;
 	struct yaml **p;
 
 	if (set->doc_count == set->doc_cap) {
-		set->doc_cap = set->doc_cap ? set->doc_cap * 2 : 8;
-		p = realloc(set->docs, set->doc_cap * sizeof(*p));
-		if (p == NULL)
+		if ((p = realloc(set->docs, cap * sizeof(*p))) == NULL)
 			return -1;
 		set->docs = p;
+		set->doc_cap = cap;
 	}
 	set->docs[set->doc_count++] = doc;
 	return 0;
@@ -368,6 +369,33 @@ is_yaml(const struct dirent *d)
 	    (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
+/* A rule of a stranger could say anything of any job. */
+static int
+check_owner(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) == -1)
+		return err_errno(err, "cannot read rules in %s", path);
+	if (st.st_mode & S_IWOTH)
+		return err_set(err, ERR_USAGE, "%s: anyone may write to it, so its "
+		    "rules are not used (chmod o-w)", path);
+	return 0;
+}
+
+static int
+read_named(struct rule_set *set, const char *path, rule_problem_fn problem,
+    void *arg)
+{
+	struct err err = {0};
+
+	if (check_owner(path, &err) == 0)
+		return rule_read_file(set, path, problem, arg);
+	if (problem != NULL)
+		problem(err.text, arg);
+	return 1;
+}
+
 int
 rule_read_dir(struct rule_set *set, const char *dir, rule_problem_fn problem,
     void *arg, struct err *err)
@@ -375,6 +403,8 @@ rule_read_dir(struct rule_set *set, const char *dir, rule_problem_fn problem,
 	struct dirent **names;
 	int i, pass, n, problems = 0;
 
+	if (check_owner(dir, err) == -1)
+		return -1;
 	if ((n = scandir(dir, &names, is_yaml, alphasort)) == -1)
 		return err_errno(err, "cannot read rules in %s", dir);
 	if (n == 0)
@@ -389,7 +419,7 @@ rule_read_dir(struct rule_set *set, const char *dir, rule_problem_fn problem,
 				continue;
 			path = file_join(dir, names[i]->d_name);
 			if (path != NULL)
-				problems += rule_read_file(set, path, problem, arg);
+				problems += read_named(set, path, problem, arg);
 			free(path);
 		}
 	}

@@ -172,7 +172,7 @@ templates_add(struct collector *c, size_t len, const struct outcome *outcome)
 	struct template *p;
 
 	if (t->hash == 0 || outcome->mark_count > OUTCOME_MARKS ||
-	    c->events->gave_up || !lone_line(c, t->loud, &alike) ||
+	    c->gave_up || !lone_line(c, t->loud, &alike) ||
 	    (t->folded && !alike))
 		return;
 	p = &t->list[t->hash % ENTRIES];

@@ -56,6 +56,19 @@ problem(const char *text, void *arg)
 	fprintf(stderr, "holdfast diagnose: %s\n", text);
 }
 
+/* Only a rule of the site should ever be told here: `rules lint' looks for them. */
+static void
+report_given_up(const struct rule_set *set)
+{
+	const struct rule *r;
+
+	for (r = set->rules; r < set->rules + set->count; r++)
+		if (r->given_up >= RULE_GIVEN_UP_MAX)
+			fprintf(stderr, "holdfast diagnose: rule '%s' backtracks too "
+			    "much, and was not tried to the end; see holdfast rules "
+			    "lint\n", r->def.id);
+}
+
 /* Rows for what the card only counts. */
 static void
 print_row(const char *label, const char *name, const char *text)
@@ -198,6 +211,7 @@ run_diagnose(const struct verb *verb, int argc, char **argv)
 		set->threads = (unsigned)o.threads;
 		rc = o.explain_rule != NULL ? explain(&o, set, argv, argc, &err) :
 		    diagnose(&o, set, argv, argc, &err);
+		report_given_up(set);
 	}
 	rule_set_free(set);
 	return rc == -1 ? verb_fail(verb, &err) : verb_end_output(verb, rc);

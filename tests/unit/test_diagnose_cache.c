@@ -130,6 +130,28 @@ START_TEST(foreign_plan_is_refused)
 }
 END_TEST
 
+START_TEST(rules_of_anyone_are_refused)
+{
+	struct rule_set *set;
+	char path[400];
+	struct err err;
+	int problems;
+
+	snprintf(path, sizeof(path), "%s/site.yaml", store);
+	ck_assert_int_eq(chmod(path, 0602), 0);
+	ck_assert_int_eq(rule_load(store, NULL, NULL, &set, &problems, &err), 0);
+	ck_assert_int_eq(problems, 1);
+	ck_assert_int_eq(rule_set_find(set, "site-7"), -1);
+	rule_set_free(set);
+	ck_assert_int_eq(chmod(path, 0600), 0);
+	ck_assert_int_eq(chmod(store, 01777), 0);
+	ck_assert_int_eq(rule_load(store, NULL, NULL, &set, NULL, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.text, "anyone may write to it"));
+	ck_assert_int_eq(chmod(store, 0770), 0);
+	load_and_match();
+}
+END_TEST
+
 /* Each byte may be wrong, the file may end anywhere. */
 START_TEST(damaged_plan_is_refused)
 {
@@ -162,6 +184,7 @@ add(TCase *t)
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_add_test(t, plan_is_found_again);
 	tcase_add_test(t, foreign_plan_is_refused);
+	tcase_add_test(t, rules_of_anyone_are_refused);
 	tcase_add_test(t, damaged_plan_is_refused);
 }
 

@@ -456,6 +456,41 @@ START_TEST(endless_lines_end)
 }
 END_TEST
 
+/* A pattern that explodes is tried on a few lines only, others go on. */
+START_TEST(bombs_are_given_up)
+{
+	static const struct rule_def defs[] = {
+		{ .id = "bomb", .reason = "runtime_error", .file = "t",
+		  .match = "errors (a+)+b", .role = ROLE_ROOT, .action = -1 },
+		{ .id = "seen", .reason = "runtime_error", .file = "t",
+		  .match = "c[bd] seen", .role = ROLE_ROOT, .action = -1 }
+	};
+	struct rule_set *set = shipped();
+	struct events ev = {0};
+	struct feed feed = {0};
+	struct buf text = {0};
+	struct err err;
+	int i, bomb;
+
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(rule_set_add(set, &defs[i], &err), 0);
+	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
+	for (i = 0; i < 200000; i++)
+		put_text(&text, "errors aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaacb seen\n");
+	ck_assert_int_eq(feed_add_memory(&feed, "t", text.data, text.len, &err),
+	    0);
+	ck_assert_int_eq(events_collect(&ev, set, &feed, 0, &err), 0);
+	bomb = rule_set_find(set, "bomb");
+	ck_assert(set->rules[bomb].broken && ev.gave_up);
+	ck_assert_uint_eq(set->rules[bomb].given_up, RULE_GIVEN_UP_MAX);
+	ck_assert_uint_eq(ev.matched[rule_set_find(set, "seen")], 200000);
+	events_fini(&ev);
+	feed_fini(&feed);
+	buf_fini(&text);
+	rule_set_free(set);
+}
+END_TEST
+
 /* All that a reader sees of windows, as one number. */
 static uint64_t
 sum_windows(struct rule_set *set, const struct feed *feed, unsigned threads,
@@ -555,6 +590,7 @@ add(TCase *t)
 	tcase_add_test(t, quiet_rule_knows_its_number);
 	tcase_add_test(t, bars_hide_nothing);
 	tcase_add_test(t, endless_lines_end);
+	tcase_add_test(t, bombs_are_given_up);
 	tcase_add_test(t, threads_find_the_same);
 	tcase_add_loop_test(t, patterns_that_tell_digits_apart, 0,
 	    (int)(sizeof(digit_rows) / sizeof(digit_rows[0])));
