@@ -5,7 +5,7 @@
  * Both keep one bit per bucket of fragments and AND what four tables say of four
  * bytes in a row.  With AVX2 a table has 16 entries (pshufb), so each byte is
  * looked up in two halves: the scheme is "Teddy" of Hyperscan (Wang et al.,
- * NSDI 2019) with 16 buckets.  With VBMI a table has 128 entries (vpermi2b),
+ * NSDI 2019) with more buckets.  With VBMI a table has 128 entries (vpermi2b),
  * so a byte is looked up whole, which lets far fewer healthy positions pass;
  * bytes above 127 are taken for those 128 below.
  */
