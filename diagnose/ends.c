@@ -156,6 +156,19 @@ lines_behind(const struct stream *s, size_t at, int most)
 	return n;
 }
 
+/* Nothing is known but that the job was ended. */
+static bool
+only_ended(const struct case_file *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->count; i++)
+		if (c->causes[i].exit ||
+		    c->causes[i].event.rule->def.role != ROLE_TEARDOWN)
+			return false;
+	return true;
+}
+
 /* A log that ends while its rank waits for the store, and no log tells more: what is
  * no more than a hint elsewhere is all there is. */
 static int
@@ -165,11 +178,14 @@ add_waiting(struct case_file *c, struct err *err)
 	const struct event *e;
 	struct cause *p;
 	size_t i;
+	bool found = false;
 
 	for (i = 0; i < c->feed->count; i++)
 		if (c->facts[i].progress != SIZE_MAX)
 			return 0;
-	for (i = 0; i < c->events.count && r != NULL && c->count == 0; i++) {
+	if (r == NULL || !only_ended(c))
+		return 0;
+	for (i = 0; i < c->events.count && !found; i++) {
 		const char *text;
 
 		e = &c->events.list[i];
@@ -185,6 +201,7 @@ add_waiting(struct case_file *c, struct err *err)
 		p->event = *e;
 		p->reason = r;
 		p->rank_class = CLASS_SYMPTOM + 9;
+		found = true;
 	}
 	return 0;
 }

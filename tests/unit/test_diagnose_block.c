@@ -226,7 +226,7 @@ START_TEST(forms)
 	ck_assert_int_eq(feed_add_memory(&feed, "t", row->log, strlen(row->log),
 	    &err), 0);
 	ck_assert_int_eq(causes_find(set, &feed, &v, &err), 0);
-	ck_assert_msg(strcmp(v.reason, row->reason) == 0, "row %d: %s", _i,
+	ck_assert_msg(strcmp(v.reason, row->reason) == 0, "%.60s: %s", row->log,
 	    v.reason);
 	ck_assert_msg((v.has_root ? v.root.line : -1) == row->line,
 	    "row %d: line %lld", _i, (long long)v.root.line);
