@@ -1,10 +1,12 @@
-# tests/: unit (Check), lint (the sources against their rules), flow (real processes)
+# tests/: unit (Check), lint (the sources against their rules), flow (real processes),
+# bench (what it costs)
 #
 # A unit test is one line here: tests/unit/test_NAME.c becomes the program
 # test_NAME, linked with everything but main().
 unit_tests =
 check_LTLIBRARIES =
 include tests/unit/Local.mk
+include tests/bench/Local.mk
 
 lint_tests = \
 	%D%/lint/includes.sh \
@@ -38,7 +40,7 @@ if HAVE_CHECK
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
-TESTS += $(lint_tests) $(flow_tests)
+TESTS += $(lint_tests) $(flow_tests) $(bench_tests)
 
 EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/fuzz/fuzz_feed.c \

@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# smoke.sh - the benchmark itself works: its logs are what they claim to be, every program
+# of it runs, each row has a number, nothing stays behind.  No time is judged.
+# shellcheck source=tests/flow/lib.sh
+. "$(dirname "$0")/../flow/lib.sh"
+bench=$flow_src/tests/bench
+loggen=$flow_build/tests/bench/loggen
+
+log() {
+	"$loggen" "$@" 2>>counts.out
+}
+# count FILE WANT: lines and error lines as loggen counted them
+count() {
+	read -r lines errors < <(tail -n 1 counts.out)
+	[ "$lines" = "$(wc -l <"$1")" ] && [ "$(((errors * 1000 + lines / 2) / lines))" = "$2" ]
+}
+
+log -e 20000 3000000 1 >one
+check "two in a hundred lines are errors" count one 20
+log -e 20000 3000000 1 >again
+check "the same seed gives the same log" cmp one again
+log -e 20000 3000000 2 >other
+check "another seed gives another one" sh -c '! cmp -s one other'
+printf '%s\n' 'NVRM: Xid (PCI:0000:3b:00): 79, pid=12345, GPU has fallen off the bus.' >sample
+log -d sample -b 3 100000 1 >dense
+check "in error text every line is one" count dense 1000
+check "numbers that mean something stay" [ "$(grep -c 'Xid (PCI:.*): 79, pid=' dense)" = \
+    "$(wc -l <dense)" ]
+check "others vary" [ "$(grep -o 'pid=[0-9]*' dense | sort -u | wc -l)" -gt 100 ]
+
+mkdir tmp
+check "a round of all" env TMPDIR="$dir/tmp" top_builddir="$flow_build" \
+    "$python" -B "$bench/bench.py" --smoke --json
+mv check.out bench.json
+query_bench() {
+	"$python" "$flow_src/tests/flow/query.py" bench.json "$1"
+}
+check "each row has a number, or says why not" query_bench \
+    "len(d['rows']) > 40 and all(r['median'] is not None or r['note'] for r in d['rows'])"
+check "all that is here took time" query_bench \
+    "all(r['median'] > 0 for r in d['rows'] if isinstance(r['median'], float)
+    and r['unit'] != 'ms')"
+check "no number is judged" query_bench "all(r['met'] is None for r in d['rows'])"
+check "a healthy log is called healthy" query_bench \
+    "[r['median'] for r in d['rows'] if 'healthy' in r['what']] == ['no_error']"
+"$python" -B "$bench/bench_table.py" bench.json >table
+check "the table says what was asked for" grep -q 'mmap and touch, avx2 .*>= 0.45' table
+check "nothing is left" [ -z "$(ls tmp)" ]
+flow_end
