@@ -61,7 +61,7 @@ rule_matches(struct collector *c, struct rule *r, const struct line *line,
 		if (got == MATCH_YES)
 			return false;
 	}
-	return r->def.role == ROLE_BENIGN || r->def.role == ROLE_CONTEXT ||
+	return !rule_is_guarded(&r->def) ||
 	    guard_check(line, text, len, match_start(m)) == GUARD_NONE;
 }
 

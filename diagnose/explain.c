@@ -127,8 +127,7 @@ guard_of(const struct explain *x, const struct text *t)
 	const char *at = t->line.text;
 	size_t len = t->line.len;
 
-	if (m == NULL || x->rule->def.role == ROLE_BENIGN ||
-	    x->rule->def.role == ROLE_CONTEXT)
+	if (m == NULL || !rule_is_guarded(&x->rule->def))
 		return GUARD_NONE;
 	if (match_run(m, at, len) != MATCH_YES) {
 		at = t->whole;

@@ -117,6 +117,15 @@ struct rule_set {
 	size_t		 doc_count, doc_cap;
 };
 
+/* False for rules that only mark a place, which a line that mentions the matter
+ * (guard.h) does as well. */
+static inline bool
+rule_is_guarded(const struct rule_def *d)
+{
+	return d->role != ROLE_BENIGN &&
+	    (d->role != ROLE_CONTEXT || d->reason != NULL);
+}
+
 /* The shipped tables (rules_builtin.c, made by mkrules). */
 extern const struct rule_def rule_builtin[];
 extern const size_t rule_builtin_count;

@@ -270,8 +270,7 @@ test_quoted(struct lint *l, uint32_t i, const char *sample)
 	const char *mark, *winner;
 	char *text;
 
-	if (r->def.role == ROLE_BENIGN || r->def.role == ROLE_CONTEXT ||
-	    strchr(sample, '\n') != NULL)
+	if (!rule_is_guarded(&r->def) || strchr(sample, '\n') != NULL)
 		return;
 	for (mark = "\"'"; *mark != '\0'; mark++) {
 		text = quoted(sample, *mark);

@@ -155,7 +155,7 @@ is_guarded(const struct rule *r, const struct line *line, const char *text,
 	size_t start = r->match != NULL && match_run(r->match, text, len) ==
 	    MATCH_YES ? match_start(r->match) : 0;
 
-	return r->def.role != ROLE_BENIGN && r->def.role != ROLE_CONTEXT &&
+	return rule_is_guarded(&r->def) &&
 	    guard_check(line, text, len, start) != GUARD_NONE;
 }
 
