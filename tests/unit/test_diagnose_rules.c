@@ -3,10 +3,13 @@
  * test_diagnose_rules.c - reading, linting and testing rules; the shipped ones.
  */
 #include <check.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file.h"
+#include "diagnose/causes.h"
 #include "diagnose/guard.h"
 #include "diagnose/rule_load.h"
 
@@ -282,6 +285,57 @@ START_TEST(shipped_rules_are_sound)
 }
 END_TEST
 
+static void
+assert_says_nothing(struct rule_set *set, const char *name, const struct buf *b)
+{
+	struct verdict v = {0};
+	struct feed feed = {0};
+	struct err err = {0};
+
+	ck_assert_int_eq(feed_add_memory(&feed, name, b->data ? b->data : "",
+	    b->len, &err), 0);
+	ck_assert_int_eq(causes_find(set, &feed, &v, &err), 0);
+	ck_assert_msg(v.status == VERDICT_NO_ERROR, "%s: %s by %s: %s", name,
+	    v.reason, v.root.rule, v.root.text);
+	verdict_fini(&v);
+	feed_fini(&feed);
+}
+
+/* What this repository says about failures is no failure. */
+START_TEST(own_texts_say_nothing)
+{
+	static const char *const patterns[] = {
+		"rules/*.yaml", "man/*", "diagnose/*.c", "common/*.c", "README.md"
+	};
+	const char *top = getenv("top_srcdir");
+	struct buf all = {0}, one = {0};
+	struct rule_set *set;
+	struct err err = {0};
+	size_t i, k;
+
+	ck_assert_int_eq(rule_load(NULL, NULL, NULL, &set, NULL, &err), 0);
+	for (i = 0; top != NULL && i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		char pattern[4096];
+		glob_t g;
+
+		snprintf(pattern, sizeof(pattern), "%s/%s", top, patterns[i]);
+		ck_assert_int_eq(glob(pattern, 0, NULL, &g), 0);
+		for (k = 0; k < g.gl_pathc; k++) {
+			buf_clear(&one);
+			ck_assert_int_eq(file_read(g.gl_pathv[k], 16u << 20, &one,
+			    &err), 0);
+			assert_says_nothing(set, g.gl_pathv[k], &one);
+			ck_assert_int_eq(buf_append(&all, one.data, one.len), 0);
+		}
+		globfree(&g);
+	}
+	assert_says_nothing(set, "all", &all);
+	buf_fini(&one);
+	buf_fini(&all);
+	rule_set_free(set);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -299,6 +353,7 @@ main(void)
 	    (int)(sizeof(mentions) / sizeof(mentions[0])));
 	tcase_add_test(t, samples_are_run);
 	tcase_add_test(t, shipped_rules_are_sound);
+	tcase_add_test(t, own_texts_say_nothing);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
