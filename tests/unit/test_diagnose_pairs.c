@@ -98,7 +98,8 @@ put_line(struct buf *b, const struct rule_set *set)
 		"Jan 31 03:12:41 node9 kernel: ", "[  123.456789] ", "| "
 	};
 	static const char *const healthy[] = {
-		" iteration 120/ 5000 | lm loss: 3.1 | number of nan iterations:   0 |", "{'loss': 1.25, 'epoch': 0.1}",
+		" iteration 120/ 5000 | lm loss: 3.1 | number of nan iterations:   0 |",
+		"{'loss': 1.25, 'epoch': 0.1}",
 		"NCCL INFO Connected all rings", "", " ", "errors=0"
 	};
 
