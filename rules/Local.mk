@@ -5,6 +5,7 @@ RULES_YAML = \
 	%D%/c10d.yaml \
 	%D%/containers.yaml \
 	%D%/cuda.yaml \
+	%D%/fallback.yaml \
 	%D%/frameworks.yaml \
 	%D%/jax.yaml \
 	%D%/kernel-gpu.yaml \
