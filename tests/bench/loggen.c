@@ -23,6 +23,7 @@
 
 #define RANKS		512u
 #define RANKS_A_NODE	8u
+#define WRITE_MAX	8192u
 #define LINE_ROOM	4096u	/* longest line, with its prefix */
 #define STEP_LINES	300u	/* about so many lines a step */
 #define FIRST_SECOND	1749600000	/* 2025-06-11 */
@@ -371,11 +372,18 @@ put_sample(struct gen *g, const char *text)
 	g->buf[g->used++] = '\n';
 }
 
+/* In small writes, as logs come: pages of the cache would be larger, and faster to map,
+ * after large ones. */
 static int
 flush(struct gen *g)
 {
-	if (fwrite(g->buf, 1, g->used, stdout) != g->used)
-		return -1;
+	size_t at, n;
+
+	for (at = 0; at < g->used; at += n) {
+		n = g->used - at < WRITE_MAX ? g->used - at : WRITE_MAX;
+		if (write(STDOUT_FILENO, g->buf + at, n) != (ssize_t)n)
+			return -1;
+	}
 	g->bytes += g->used;
 	g->used = 0;
 	return 0;
@@ -530,8 +538,7 @@ main(int argc, char **argv)
 	if (samples != NULL && read_samples(&g, samples) == -1)
 		goto fail;
 	if ((samples != NULL ? write_dense(&g, bytes, times) :
-	    write_mixed(&g, bytes, per_million)) == -1 || flush(&g) == -1 ||
-	    fflush(stdout) != 0)
+	    write_mixed(&g, bytes, per_million)) == -1 || flush(&g) == -1)
 		goto fail;
 	fprintf(stderr, "%llu %llu\n", (unsigned long long)g.lines,
 	    (unsigned long long)g.error_lines);
