@@ -255,7 +255,7 @@ on_hit(uint32_t literal, size_t start, void *arg)
 static void
 find_all(const struct scanner *s, const struct scan_literal *list, size_t count)
 {
-	char text[3 * SCAN_LITERAL_MAX];
+	char text[5 * SCAN_LITERAL_MAX];
 	uint32_t i, k, at, pad;
 
 	for (i = 0; i < count; i++)
