@@ -10,7 +10,7 @@ logs are: large writes make large pages, which are mapped up to three times fast
 Every round runs each program once, pinned to the same processor; a row is the ratio of
 two programs within a round.  Times are processor seconds of whole processes, start and
 end included, unless `clock' is said.  ripgrep and Hyperscan get a tenth of the log and
-grep -E 2 MB; what ripgrep and grep need for an empty file, and Hyperscan to compile, is
+grep -E half a MB; what ripgrep and grep need for an empty file, and Hyperscan to compile, is
 taken off.  Exits with 0 when everything ran, whatever the numbers are.
 
 Environment: top_builddir, TMPDIR.
@@ -103,7 +103,7 @@ class Bench:
         self.generate("log", self.size, "-e", ERRORS_PER_MILLION)
         self.write_ranks(self.size // 4, self.files)
         self.cut("tenth", self.size // 10)
-        self.cut("morsel", min(2 * MB, self.size // 200))
+        self.cut("morsel", min(MB // 2, self.size // 200))
         self.cut("1m", MB)
         self.cut("empty", 0)
         rules = bench_rules.load(self.holdfast)
@@ -240,7 +240,7 @@ class Bench:
             self.got.append({})
             self.round_offline(self.got[-1])
             self.round_others(self.got[-1])
-            if i % 2 == 0:
+            if i % 3 == 0:
                 self.round_slow(self.got[-1])
             self.round_start(self.got[-1])
         self.say("")
