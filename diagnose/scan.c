@@ -32,6 +32,7 @@ struct entry {
 struct fragment {
 	uint32_t	value;		/* | ANY_CASE */
 	uint32_t	first, count;	/* of its entries */
+	const struct scan_literal *masked;	/* whose masks were added last */
 	uint8_t		before[32];	/* a bit for each byte that may stand there */
 	uint8_t		after[32];
 };
@@ -180,6 +181,14 @@ find_fragment(const struct scanner *s, uint32_t value, uint32_t h, size_t *slot)
 	return NULL;
 }
 
+static bool
+same_masks(const struct scan_literal *a, const struct scan_literal *b)
+{
+	return a->exact == b->exact && a->nibble == b->nibble &&
+	    a->any_case == b->any_case && memcmp(a->text + a->offset,
+	    b->text + b->offset, SCAN_FRAGMENT) == 0;
+}
+
 static int
 add_fragment(struct scanner *s, const struct scan_literal *l, struct err *err)
 {
@@ -200,7 +209,10 @@ add_fragment(struct scanner *s, const struct scan_literal *l, struct err *err)
 	f->count++;
 	allow(f->before, l, l->offset - 1u);
 	allow(f->after, l, l->offset + (size_t)SCAN_FRAGMENT);
-	add_masks(&s->masks, l);
+	if (f->masked == NULL || !same_masks(f->masked, l)) {
+		add_masks(&s->masks, l);
+		f->masked = l;
+	}
 	return 0;
 }
 
