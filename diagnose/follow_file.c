@@ -42,6 +42,13 @@ follow_file_is_input(const struct follow_file *f)
 	return strcmp(f->path, "-") == 0;
 }
 
+static void
+drop_piece(struct follow_file *f, size_t i)
+{
+	close(f->pieces[i]);
+	buf_fini(&f->piece_kept[i]);
+}
+
 void
 follow_file_fini(struct follow_file *f)
 {
@@ -50,7 +57,7 @@ follow_file_fini(struct follow_file *f)
 	if (f->fd != -1 && !follow_file_is_input(f))
 		close(f->fd);
 	for (i = 0; i < f->piece_count; i++)
-		close(f->pieces[i]);
+		drop_piece(f, i);
 	live_free(f->live);
 	buf_fini(&f->kept);
 	buf_fini(&f->lost);
@@ -83,21 +90,34 @@ forget_kept(struct follow_file *f)
 	f->kept_line = 0;
 }
 
+/* What held these lines cannot be read again. */
+static void
+keep_lost(struct follow_file *f, const struct buf *kept)
+{
+	if (f->lost.len + kept->len <= KEPT_MAX)
+		buf_append(&f->lost, kept->data ? kept->data : "", kept->len);
+}
+
 /* The file stays open for the verdict; the oldest one gives way. */
 static void
 set_aside(struct follow_file *f)
 {
 	if (f->piece_count == FOLLOW_PIECES) {
-		close(f->pieces[0]);
-		memmove(f->pieces, f->pieces + 1,
-		    (FOLLOW_PIECES - 1) * sizeof(f->pieces[0]));
+		keep_lost(f, &f->piece_kept[0]);
+		drop_piece(f, 0);
 		f->piece_count--;
 		f->dropped_pieces++;
+		memmove(f->pieces, f->pieces + 1,
+		    f->piece_count * sizeof(f->pieces[0]));
+		memmove(f->piece_kept, f->piece_kept + 1,
+		    f->piece_count * sizeof(f->piece_kept[0]));
 	}
+	restart(f);
+	f->piece_kept[f->piece_count] = f->kept;
 	f->pieces[f->piece_count++] = f->fd;
 	f->fd = -1;
-	restart(f);
-	forget_kept(f);
+	f->kept = (struct buf){0};
+	f->kept_line = 0;
 }
 
 static bool
@@ -123,9 +143,7 @@ static void
 note_cut(struct follow_file *f)
 {
 	f->cut_bytes += f->offset;
-	if (f->lost.len + f->kept.len <= KEPT_MAX)
-		buf_append(&f->lost, f->kept.data ? f->kept.data : "",
-		    f->kept.len);
+	keep_lost(f, &f->kept);
 	forget_kept(f);
 	restart(f);
 	f->at_end = false;
@@ -251,7 +269,7 @@ follow_file_forget(struct follow_file *f)
 	forget_kept(f);
 	buf_fini(&f->lost);
 	for (i = 0; i < f->piece_count; i++)
-		close(f->pieces[i]);
+		drop_piece(f, i);
 	f->piece_count = 0;
 	f->dropped_pieces = f->cut_bytes = 0;
 }

@@ -30,6 +30,7 @@ struct follow_file {
 	bool		 at_end;	/* of what was there when it was read last */
 	bool		 ended;		/* standard input only: no more will come */
 	int		 pieces[FOLLOW_PIECES];
+	struct buf	 piece_kept[FOLLOW_PIECES];	/* see kept */
 	size_t		 piece_count;
 	uint64_t	 dropped_pieces;
 	uint64_t	 cut_bytes;	/* that were read and cannot be read again */

@@ -55,6 +55,21 @@ check "SIGTERM as well: 0" ended 0
 check "the cause is kept with its line" said cut '| proof   cut.log (cut off):2'
 check "the loss is said" said cut 'bytes were cut off'
 
+# More files of one name than are held open.
+holds() { ls -l "/proc/$follow_pid/fd" | grep -q "/$1\$"; }
+{ step 1; echo "$oom"; } >many.log
+follow many many.log
+wait_for "found" said many 'many.log:2:'
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	mv many.log "many.log.$i"
+	echo x >many.log
+	wait_for "file $i is read" holds many.log
+done
+kill -TERM "$follow_pid"
+check "SIGTERM: 0" ended 0
+check "the cause is kept with its line" said many '| proof   many.log (cut off):2'
+check "the loss is said" said many 'older files of this name are gone'
+
 # Training that goes on takes a finding back, also when its line is cut off then.
 { step 1; echo "$oom"; } >on.log
 follow on on.log
