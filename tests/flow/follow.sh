@@ -56,7 +56,7 @@ check "the cause is kept with its line" said cut '| proof   cut.log (cut off):2'
 check "the loss is said" said cut 'bytes were cut off'
 
 # More files of one name than are held open.
-holds() { ls -l "/proc/$follow_pid/fd" | grep -q "/$1\$"; }
+holds() { readlink "/proc/$follow_pid/fd"/* | grep -q "/$1\$"; }
 { step 1; echo "$oom"; } >many.log
 follow many many.log
 wait_for "found" said many 'many.log:2:'
