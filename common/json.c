@@ -90,6 +90,19 @@ json_add_text(cJSON *object, const char *key, const char *text)
 }
 
 int
+json_add_item(cJSON *list, const char *text)
+{
+	cJSON *holder = cJSON_CreateObject();
+	int rc = -1;
+
+	if (holder != NULL && json_add_text(holder, "x", text) == 0 &&
+	    cJSON_AddItemToArray(list, cJSON_DetachItemFromObject(holder, "x")))
+		rc = 0;
+	cJSON_Delete(holder);
+	return rc;
+}
+
+int
 json_add_int(cJSON *object, const char *key, int64_t value)
 {
 	if (value == JSON_UNKNOWN)

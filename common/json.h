@@ -31,6 +31,8 @@ bool	json_bool(const cJSON *object, const char *key, bool def);
 int	json_add_text(cJSON *object, const char *key, const char *text);
 int	json_add_bytes(cJSON *object, const char *key, const char *data,
 	    size_t len);
+/* As json_add_text(), at the end of a list. */
+int	json_add_item(cJSON *list, const char *text);
 /* Adds an integer; INT64_MIN (unknown) becomes null. */
 int	json_add_int(cJSON *object, const char *key, int64_t value);
 #define JSON_UNKNOWN	INT64_MIN

@@ -57,23 +57,12 @@ rule_named(const struct rule_set *set, const char *id, struct err *err)
 }
 
 static void
-add_item(cJSON *list, const char *text)
-{
-	cJSON *holder = cJSON_CreateObject();
-
-	if (holder != NULL && json_add_text(holder, "x", text) == 0)
-		cJSON_AddItemToArray(list,
-		    cJSON_DetachItemFromObject(holder, "x"));
-	cJSON_Delete(holder);
-}
-
-static void
 add_items(cJSON *o, const char *key, const char *const *texts)
 {
 	cJSON *list = cJSON_AddArrayToObject(o, key);
 
 	for (; texts != NULL && *texts != NULL; texts++)
-		add_item(list, *texts);
+		json_add_item(list, *texts);
 }
 
 static void
@@ -82,7 +71,7 @@ add_literals(cJSON *o, const struct scan_literal *l)
 	cJSON *list = cJSON_AddArrayToObject(o, "literals");
 
 	for (; l != NULL && l->text != NULL; l++)
-		add_item(list, l->text);
+		json_add_item(list, l->text);
 }
 
 void

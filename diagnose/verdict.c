@@ -70,20 +70,6 @@ add_count(cJSON *o, const char *key, int64_t n)
 	json_add_int(o, key, n < 0 ? JSON_UNKNOWN : n);
 }
 
-/* An item of a list of texts, through json_add_text(), which makes it UTF-8. */
-static void
-add_item(cJSON *list, const char *text)
-{
-	cJSON *holder = cJSON_CreateObject();
-
-	if (holder == NULL || json_add_text(holder, "x", text) == -1) {
-		cJSON_Delete(holder);
-		return;
-	}
-	cJSON_AddItemToArray(list, cJSON_DetachItemFromObject(holder, "x"));
-	cJSON_Delete(holder);
-}
-
 static void
 add_root(cJSON *o, const struct verdict *v)
 {
@@ -223,7 +209,7 @@ verdict_json_all(const struct verdict *v, const struct findings *findings)
 	json_add_text(action, "kind", rule_action_name(v->action));
 	list = cJSON_AddArrayToObject(action, "nodes");
 	if (v->action_node != NULL)
-		add_item(list, v->action_node);
+		json_add_item(list, v->action_node);
 	add_root(o, v);
 	add_lists(o, v);
 	json_add_text(o, "stage", v->stage);
@@ -232,7 +218,7 @@ verdict_json_all(const struct verdict *v, const struct findings *findings)
 	json_add_text(o, "advice", v->advice);
 	list = cJSON_AddArrayToObject(o, "missing_evidence");
 	for (i = 0; i < v->missing_count; i++)
-		add_item(list, v->missing[i]);
+		json_add_item(list, v->missing[i]);
 	add_inputs(o, v);
 	if (findings != NULL)
 		add_findings(o, findings);

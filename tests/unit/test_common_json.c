@@ -162,6 +162,21 @@ START_TEST(foreign_bytes_become_utf8)
 }
 END_TEST
 
+START_TEST(items_are_texts_or_null)
+{
+	cJSON *list = cJSON_CreateArray();
+	char *text;
+
+	ck_assert_int_eq(json_add_item(list, "a\xff"), 0);
+	ck_assert_int_eq(json_add_item(list, NULL), 0);
+	ck_assert_int_eq(json_add_item(list, ""), 0);
+	text = json_line(list);
+	ck_assert_str_eq(text, "[\"a\xef\xbf\xbd\",null,\"\"]\n");
+	free(text);
+	cJSON_Delete(list);
+}
+END_TEST
+
 START_TEST(unknown_numbers_are_null)
 {
 	cJSON *v = cJSON_CreateObject();
@@ -212,6 +227,7 @@ add(TCase *t)
 	tcase_add_test(t, members_of_other_types_give_the_default);
 	tcase_add_loop_test(t, int_takes_exact_numbers_only, 0, LENGTH(ints));
 	tcase_add_test(t, foreign_bytes_become_utf8);
+	tcase_add_test(t, items_are_texts_or_null);
 	tcase_add_test(t, unknown_numbers_are_null);
 	tcase_add_test(t, ints_survive_the_way_out_and_in);
 }
