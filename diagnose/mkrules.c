@@ -70,18 +70,6 @@ put_list(size_t i, const char *name, const char *const *list)
 	printf(" NULL };\n");
 }
 
-/* The rule's literals in the set's list, where the plan is. */
-static const struct scan_literal *
-planned(const struct rule_set *set, size_t rule)
-{
-	size_t k;
-
-	for (k = 0; k < set->literal_end[RULES_QUIET]; k++)
-		if (set->literal_rule[k] == rule)
-			return &set->literals[k];
-	return NULL;
-}
-
 static void
 put_literals(size_t i, const struct scan_literal *l, size_t count)
 {
@@ -97,16 +85,6 @@ put_literals(size_t i, const struct scan_literal *l, size_t count)
 		    l->any_case, l->offset, l->exact, l->nibble);
 	}
 	printf("\t{ .text = NULL } };\n");
-}
-
-static size_t
-count_literals(const struct rule_def *d)
-{
-	size_t n = 0;
-
-	while (d->literals != NULL && d->literals[n].text != NULL)
-		n++;
-	return n;
 }
 
 static void
@@ -135,12 +113,6 @@ base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool
-is_mark(const struct rule_def *d)
-{
-	return strcmp(d->file, "built in") == 0;
-}
-
 static void
 put_rule(const struct rule_set *set, size_t i)
 {
@@ -148,7 +120,7 @@ put_rule(const struct rule_set *set, size_t i)
 	const struct rule_def *d = &r->def;
 	char file[256];
 
-	snprintf(file, sizeof(file), "%s%s", is_mark(d) ? "" : "rules/",
+	snprintf(file, sizeof(file), "%s%s", rule_is_mark(d) ? "" : "rules/",
 	    base_name(d->file));
 	printf("{");
 	put_member("id", d->id);
@@ -168,7 +140,7 @@ put_rule(const struct rule_set *set, size_t i)
 	put_list_member(i, "cancels", "k", d->cancels);
 	put_list_member(i, "examples", "e", d->examples);
 	put_list_member(i, "counterexamples", "c", d->counterexamples);
-	if (count_literals(d) > 0)
+	if (rule_literal_count(d) > 0)
 		printf(" .literals = l%zu,", i);
 	printf(" },\n");
 }
@@ -185,7 +157,7 @@ put_rules(const struct rule_set *set)
 		put_list(i, "k", d->cancels);
 		put_list(i, "e", d->examples);
 		put_list(i, "c", d->counterexamples);
-		put_literals(i, planned(set, i), count_literals(d));
+		put_literals(i, rule_set_planned(set, i), rule_literal_count(d));
 	}
 	printf("\nconst struct rule_def rule_builtin[] = {\n");
 	for (i = 0; i < set->count; i++)

@@ -71,15 +71,23 @@ rule_action_find(const char *name)
 	return find_name(action_names, COUNT(action_names), name);
 }
 
+#define MARK_FILE	"built in"
+
 /* The structure of logs that other rules may refer to with `after:`. */
 static const struct rule_def marks[] = {
 	{ .id = "traceback", .match = "Traceback \\(most recent call last\\)",
-	  .role = ROLE_CONTEXT, .action = -1, .file = "built in" },
+	  .role = ROLE_CONTEXT, .action = -1, .file = MARK_FILE },
 	{ .id = "last-error", .match = "^Last error:", .role = ROLE_CONTEXT,
-	  .action = -1, .file = "built in" },
+	  .action = -1, .file = MARK_FILE },
 	{ .id = "elastic-root", .match = "^Root Cause \\(first observed failure\\)",
-	  .role = ROLE_CONTEXT, .action = -1, .file = "built in" },
+	  .role = ROLE_CONTEXT, .action = -1, .file = MARK_FILE },
 };
+
+bool
+rule_is_mark(const struct rule_def *d)
+{
+	return strcmp(d->file, MARK_FILE) == 0;
+}
 
 int
 rule_set_new(struct rule_set **out, struct err *err)
@@ -407,6 +415,27 @@ rule_group(const struct rule *r)
 	return r->def.tail ? RULES_TAIL : RULES_LOUD;
 }
 
+size_t
+rule_literal_count(const struct rule_def *d)
+{
+	size_t n = 0;
+
+	while (d->literals != NULL && d->literals[n].text != NULL)
+		n++;
+	return n;
+}
+
+const struct scan_literal *
+rule_set_planned(const struct rule_set *set, size_t rule)
+{
+	size_t i;
+
+	for (i = 0; i < set->literal_end[RULES_QUIET]; i++)
+		if (set->literal_rule[i] == rule)
+			return &set->literals[i];
+	return NULL;
+}
+
 /* Appends the literals of a group of rules. */
 static size_t
 list_literals(struct rule_set *set, enum rule_group group, size_t n)
@@ -449,13 +478,11 @@ plan_literals(struct rule_set *set, struct err *err)
 static int
 build_scanner(struct rule_set *set, struct err *err)
 {
-	const struct scan_literal *l;
 	size_t i, n = 0;
 	int g;
 
 	for (i = 0; i < set->count; i++)
-		for (l = set->rules[i].def.literals; l != NULL && l->text; l++)
-			n++;
+		n += rule_literal_count(&set->rules[i].def);
 	drop_scanners(set);
 	set->literals = calloc(n + 1, sizeof(*set->literals));
 	set->literal_rule = calloc(n + 1, sizeof(*set->literal_rule));

@@ -151,6 +151,15 @@ typedef void	(*rule_problem_fn)(const char *text, void *arg);
 int	rule_set_finish(struct rule_set *, rule_problem_fn, void *arg,
 	    struct err *err);
 
+/* One of the marks that rule_set_new() adds, not of any store. */
+bool	rule_is_mark(const struct rule_def *);
+/* How many literals a rule has. */
+size_t	rule_literal_count(const struct rule_def *);
+/* A rule's literals in a finished set, where their plan is: as many as it has,
+ * one after the other; NULL when it has none there. */
+const struct scan_literal *rule_set_planned(const struct rule_set *,
+	    size_t rule);
+
 /* A pattern that hits the limits of match.h on so many lines is not tried again: it
  * would take hours where it takes effect. */
 #define RULE_GIVEN_UP_MAX	64

@@ -273,15 +273,9 @@ write_rule(struct buf *b, const struct rule_set *set, size_t rule)
 {
 	const struct rule_def *d = &set->rules[rule].def;
 	struct rule_row row = { .blind = d->blind };
-	const struct scan_literal *l = NULL;
-	size_t i, n = 0;
+	const struct scan_literal *l = rule_set_planned(set, rule);
+	size_t n = rule_literal_count(d);
 
-	/* The set's list has the plan; a rule's literals lie together there. */
-	for (i = 0; i < set->literal_end[RULES_QUIET] && l == NULL; i++)
-		if (set->literal_rule[i] == rule)
-			l = &set->literals[i];
-	while (d->literals != NULL && d->literals[n].text != NULL)
-		n++;
 	if (l == NULL || n == 0 || n > UINT16_MAX)
 		return -1;
 	row.literals = (uint16_t)n;

@@ -39,12 +39,6 @@ tell(struct lint *l, const struct rule *r, const char *fmt, ...)
 		l->problem(text.text, l->arg);
 }
 
-static bool
-is_mark(const struct rule *r)
-{
-	return strcmp(r->def.file, "built in") == 0;
-}
-
 /* Runs of one kind of character behind the plain text a pattern begins with. */
 static bool
 explodes_on_runs(struct match *m, const char *pattern)
@@ -152,7 +146,7 @@ lint_twins(struct lint *l, size_t i)
 	for (k = 0; k < i; k++) {
 		const struct rule_def *b = &l->set->rules[k].def;
 
-		if (is_mark(&l->set->rules[k]) ||
+		if (rule_is_mark(&l->set->rules[k].def) ||
 		    (a->after == NULL) != (b->after == NULL))
 			continue;
 		if (strcmp(a->match, b->match) == 0)
@@ -236,7 +230,7 @@ rule_lint(struct rule_set *set, rule_problem_fn problem, void *arg)
 	l.matches = calloc(set->count + 1, sizeof(*l.matches));
 	l.unless = calloc(set->count + 1, sizeof(*l.unless));
 	for (i = 0; i < set->count && l.matches != NULL && l.unless != NULL; i++)
-		if (!is_mark(&set->rules[i]))
+		if (!rule_is_mark(&set->rules[i].def))
 			lint_rule(&l, i);
 	for (i = 0; i < set->count && l.matches != NULL && l.unless != NULL; i++) {
 		match_free(l.matches[i]);
