@@ -286,22 +286,35 @@ fail:
 	return NULL;
 }
 
+/* Scans streams ahead.  Small ones are all end, and need the scanner for it alone. */
+static int
+begin(struct rule_set *set, bool all_rules, const struct feed *feed,
+    uint32_t first, uint32_t last, unsigned threads, struct ahead **out,
+    struct err *err)
+{
+	const struct scanner *tail = rule_set_scanner(set,
+	    all_rules ? SCANNER_ALL : SCANNER_TAIL), *rest = tail;
+	uint32_t i;
+
+	for (i = first; i < last && !all_rules && rest == tail; i++)
+		if (feed->streams[i].len > RULE_TAIL_BYTES)
+			rest = rule_set_scanner(set, SCANNER_LOUD);
+	if (tail == NULL || rest == NULL)
+		return err_memory(err);
+	return ahead_new(rest, tail, feed, first, last, threads, out, err);
+}
+
 /* Windows come from the events' `ahead`, or from one of this stream alone. */
 static int
 collect(struct collector *c, const struct feed *feed, struct err *err)
 {
-	const struct scanner *all = c->only == EVENTS_ALL ? NULL :
-	    rule_set_scanner(c->set, SCANNER_ALL);
-	const struct scanner *tail = all != NULL ? all :
-	    rule_set_scanner(c->set, SCANNER_TAIL);
-	struct ahead *own = NULL, *ahead = all ? NULL : c->events->ahead;
+	bool all_rules = c->only != EVENTS_ALL;
+	struct ahead *own = NULL, *ahead = all_rules ? NULL : c->events->ahead;
 	size_t from = c->events->count;
 	int rc = -1;
 
-	if (tail == NULL)
-		return err_memory(err);
-	if (ahead == NULL && ahead_new(all ? all : c->set->scanner, tail, feed,
-	    c->stream_index, c->stream_index + 1, 0, &own, err) == -1)
+	if (ahead == NULL && begin(c->set, all_rules, feed, c->stream_index,
+	    c->stream_index + 1, 0, &own, err) == -1)
 		return -1;
 	if (read_windows(c, own ? own : ahead, feed, err) == 0) {
 		settle(c, from);
@@ -331,11 +344,7 @@ int
 events_begin(struct events *ev, struct rule_set *set, const struct feed *feed,
     unsigned threads, struct err *err)
 {
-	const struct scanner *tail = rule_set_scanner(set, SCANNER_TAIL);
-
-	if (tail == NULL)
-		return err_memory(err);
-	return ahead_new(set->scanner, tail, feed, 0, (uint32_t)feed->count, threads,
+	return begin(set, false, feed, 0, (uint32_t)feed->count, threads,
 	    &ev->ahead, err);
 }
 

@@ -118,11 +118,9 @@ drop_scanners(struct rule_set *set)
 {
 	int i;
 
-	scan_free(set->scanner);
-	for (i = 0; i < 3; i++)
-		scan_free(set->others[i]);
-	set->scanner = NULL;
-	memset(set->others, 0, sizeof(set->others));
+	for (i = 0; i < 4; i++)
+		scan_free(set->scanners[i]);
+	memset(set->scanners, 0, sizeof(set->scanners));
 	free(set->literal_rule);
 	free(set->literals);
 	set->literal_rule = NULL;
@@ -476,6 +474,20 @@ plan_literals(struct rule_set *set, struct err *err)
 }
 
 static int
+make_scanner(struct rule_set *set, enum rule_scanner which, struct err *err)
+{
+	static const enum rule_group last[] = {
+		[SCANNER_LOUD] = RULES_LOUD, [SCANNER_TAIL] = RULES_TAIL,
+		[SCANNER_QUIET] = RULES_QUIET, [SCANNER_ALL] = RULES_QUIET
+	};
+	size_t from = which == SCANNER_QUIET ? rule_set_quiet_base(set) : 0;
+
+	return scan_new(set->literals + from, set->literal_end[last[which]] -
+	    from, &set->scanners[which], err);
+}
+
+/* The one that every log needs, for its end, tells whether the literals fit. */
+static int
 build_scanner(struct rule_set *set, struct err *err)
 {
 	size_t i, n = 0;
@@ -493,8 +505,7 @@ build_scanner(struct rule_set *set, struct err *err)
 		    list_literals(set, (enum rule_group)g, n);
 	if (plan_literals(set, err) == -1)
 		return -1;
-	return scan_new(set->literals, set->literal_end[RULES_LOUD],
-	    &set->scanner, err);
+	return make_scanner(set, SCANNER_TAIL, err);
 }
 
 uint32_t
@@ -506,14 +517,9 @@ rule_set_quiet_base(const struct rule_set *set)
 const struct scanner *
 rule_set_scanner(struct rule_set *set, enum rule_scanner which)
 {
-	struct scanner **s = &set->others[which];
-	size_t from = which == SCANNER_QUIET ? rule_set_quiet_base(set) : 0;
-
-	if (*s == NULL)
-		(void)scan_new(set->literals + from,
-		    set->literal_end[which == SCANNER_TAIL ? RULES_TAIL :
-		    RULES_QUIET] - from, s, NULL);
-	return *s;
+	if (set->scanners[which] == NULL)
+		(void)make_scanner(set, which, NULL);
+	return set->scanners[which];
 }
 
 int

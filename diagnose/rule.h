@@ -106,8 +106,7 @@ struct rule_set {
 	struct scan_literal *literals;
 	uint32_t	*literal_rule;	/* the rule of each */
 	size_t		 literal_end[3];
-	struct scanner	*scanner;	/* of the loud rules */
-	struct scanner	*others[3];	/* on demand, see rule_set_scanner() */
+	struct scanner	*scanners[4];	/* on demand, see rule_set_scanner() */
 	struct scan_sample *sample;	/* made when a rule needs it */
 	int		 plan_passes;	/* see scan_plan() */
 	unsigned	 threads;	/* 0: as many as are worth it; 1: none */
@@ -177,9 +176,10 @@ enum rule_group {
 
 enum rule_group rule_group(const struct rule *);
 
-/* A scanner for loud and tail rules, for the quiet ones alone (add
- * rule_set_quiet_base() to its literals), or for all; NULL without memory. */
-enum rule_scanner { SCANNER_TAIL, SCANNER_QUIET, SCANNER_ALL };
+/* A scanner for the loud rules, for loud and tail rules, for the quiet ones alone
+ * (add rule_set_quiet_base() to its literals), or for all; made when it is first
+ * asked for, by one thread at a time; NULL without memory. */
+enum rule_scanner { SCANNER_LOUD, SCANNER_TAIL, SCANNER_QUIET, SCANNER_ALL };
 const struct scanner *rule_set_scanner(struct rule_set *, enum rule_scanner);
 uint32_t rule_set_quiet_base(const struct rule_set *);
 

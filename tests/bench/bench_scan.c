@@ -141,16 +141,17 @@ scan(struct rule_set *set, const struct feed *feed, unsigned threads,
     struct rules *found, struct time_spent *out, struct err *err)
 {
 	const struct scanner *tail = rule_set_scanner(set, SCANNER_TAIL);
+	const struct scanner *rest = rule_set_scanner(set, SCANNER_LOUD);
 	struct time_spent start;
 	struct ahead_window w;
 	struct ahead *a;
 	size_t i, given = 0;
 	uint32_t stream;
 
-	if (tail == NULL)
+	if (tail == NULL || rest == NULL)
 		return err_memory(err);
 	start = now();
-	if (ahead_new(set->scanner, tail, feed, 0, (uint32_t)feed->count,
+	if (ahead_new(rest, tail, feed, 0, (uint32_t)feed->count,
 	    threads > 1 ? threads : 0, &a, err) == -1)
 		return -1;
 	for (stream = 0; stream < feed->count; stream++, given = 0)
@@ -254,6 +255,7 @@ on_problem(const char *text, void *arg)
 static int
 load(struct rules *r, const char *dir, struct err *err)
 {
+	const struct scanner *rest;
 	int level, problems;
 
 	for (level = 0; level < LEVELS; level++) {
@@ -262,7 +264,9 @@ load(struct rules *r, const char *dir, struct err *err)
 		if (rule_load(dir, on_problem, NULL, &r->set[level], &problems,
 		    err) == -1)
 			return -1;
-		if ((int)scan_level(r->set[level]->scanner) != level) {
+		/* Made now, while the level is asked for. */
+		rest = rule_set_scanner(r->set[level], SCANNER_LOUD);
+		if (rest == NULL || (int)scan_level(rest) != level) {
 			rule_set_free(r->set[level]);
 			r->set[level] = NULL;
 		}

@@ -283,7 +283,8 @@ START_TEST(every_literal_is_found)
 	set = shipped();
 	find_all(rule_set_scanner(set, SCANNER_ALL), set->literals,
 	    set->literal_end[RULES_QUIET]);
-	find_all(set->scanner, set->literals, set->literal_end[RULES_LOUD]);
+	find_all(rule_set_scanner(set, SCANNER_LOUD), set->literals,
+	    set->literal_end[RULES_LOUD]);
 	rule_set_free(set);
 }
 END_TEST
@@ -414,7 +415,7 @@ sum_windows(struct rule_set *set, const struct feed *feed, unsigned threads,
 	uint32_t i;
 	size_t k, at;
 
-	ck_assert_int_eq(ahead_new(set->scanner,
+	ck_assert_int_eq(ahead_new(rule_set_scanner(set, SCANNER_LOUD),
 	    rule_set_scanner(set, SCANNER_TAIL), feed, 0, (uint32_t)feed->count,
 	    threads, &a, &err), 0);
 	for (i = 0; i < feed->count; i++) {
