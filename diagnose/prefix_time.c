@@ -45,18 +45,20 @@ prefix_time(struct cursor *c)
 	return when.zoned && c->p == c->begin ? prefix_begin(c, n) : n;
 }
 
-/* "12:13:46 " or "[12:13:46] " */
-size_t
-prefix_clock(struct cursor *c)
+/* A time in square brackets, or bare with one of `ends` behind it. */
+static size_t
+bare_time(struct cursor *c,
+    size_t (*read)(const char *, size_t, struct line_time *), const char *ends)
 {
 	size_t open = left(c) > 0 && *c->p == '[', n;
 	struct line_time when;
 
-	n = time_read_clock(c->p + open, left(c) - open, &when);
+	n = read(c->p + open, left(c) - open, &when);
 	if (n == 0)
 		return 0;
 	n += open;
-	if (n >= left(c) || c->p[n] != (open ? ']' : ' '))
+	if (n >= left(c) || strchr(open ? "]" : ends, c->p[n]) == NULL ||
+	    c->p[n] == '\0')
 		return 0;
 	prefix_set_time(c, &when);
 	n = separator(c, n + open);
@@ -64,24 +66,18 @@ prefix_clock(struct cursor *c)
 	return n;
 }
 
+/* "12:13:46 " or "[12:13:46] " */
+size_t
+prefix_clock(struct cursor *c)
+{
+	return bare_time(c, time_read_clock, " ");
+}
+
 /* "1769829161.123 ", "[1769829161123] " */
 size_t
 prefix_epoch(struct cursor *c)
 {
-	size_t open = left(c) > 0 && *c->p == '[', n;
-	struct line_time when;
-
-	n = time_read_epoch(c->p + open, left(c) - open, &when);
-	if (n == 0)
-		return 0;
-	n += open;
-	if (n >= left(c) || strchr(open ? "]" : " :\t", c->p[n]) == NULL ||
-	    c->p[n] == '\0')
-		return 0;
-	prefix_set_time(c, &when);
-	n = separator(c, n + open);
-	c->timed = c->p + n;
-	return n;
+	return bare_time(c, time_read_epoch, " :\t");
 }
 
 /* RFC 5424 behind its time: "host app 123 ID - ", structured data in brackets. */
