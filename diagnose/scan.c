@@ -41,7 +41,6 @@ struct scanner {
 	const struct scan_literal *literals;
 	scan_kernel_fn	 kernel;
 	enum scan_level	 level;
-	size_t		 count;
 	struct entry	*entries;
 	struct fragment	*fragments;
 	size_t		 fragment_count;
@@ -251,7 +250,6 @@ scan_new(const struct scan_literal *literals, size_t count,
 	if (s == NULL)
 		return err_memory(err);
 	s->literals = literals;
-	s->count = count;
 	s->entries = calloc(count + 1, sizeof(*s->entries));
 	s->fragments = calloc(count + 1, sizeof(*s->fragments));
 	if (s->entries == NULL || s->fragments == NULL) {

@@ -8,7 +8,6 @@
  * while others are chosen, the worth of all but the top of the heap is left to
  * be corrected when they get there.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,20 +51,6 @@ struct cover {
 	size_t		 chosen_count;
 	uint32_t	*fragment;	/* of a literal, in chosen */
 };
-
-static uint32_t
-value_at(const char *p, bool any_case)
-{
-	unsigned char c[SCAN_FRAGMENT];
-	uint32_t v;
-	int k;
-
-	for (k = 0; k < SCAN_FRAGMENT; k++)
-		c[k] = (unsigned char)(any_case ? tolower((unsigned char)p[k]) :
-		    (unsigned char)p[k]);
-	memcpy(&v, c, sizeof(v));
-	return v;
-}
 
 /* The slot of a candidate, or the empty one where it belongs. */
 static uint32_t *
@@ -112,14 +97,14 @@ list_places(struct cover *c)
 		for (i = 0; i < c->count; i++) {
 			l = &c->literals[i];
 			for (k = 0; k + SCAN_FRAGMENT <= l->len; k++) {
-				v = value_at(l->text + k, true);
+				v = scan_fragment_value(l->text + k, true);
 				if (pass == 0 ? l->fold : !l->fold &&
 				    *slot_of(c, v, true) != 0)
 					add_place(c, slot_of(c, v, true), v, true,
 					    i, k);
 				if (pass == 0 || l->fold)
 					continue;
-				v = value_at(l->text + k, false);
+				v = scan_fragment_value(l->text + k, false);
 				add_place(c, slot_of(c, v, false), v, false, i, k);
 			}
 		}
@@ -263,7 +248,7 @@ choose_planned(struct cover *c)
 
 		if (!l->planned || c->fragment[i] != UINT32_MAX)
 			continue;
-		slot = *slot_of(c, value_at(l->text + l->offset, l->any_case),
+		slot = *slot_of(c, scan_fragment_value(l->text + l->offset, l->any_case),
 		    l->any_case);
 		if (slot != 0 && !c->list[slot - 1].chosen)
 			choose(c, &c->list[slot - 1], l);

@@ -15,6 +15,8 @@ struct scan_gram {
 	uint32_t	count;
 };
 
+/* A fragment's bytes as a number; any_case: in lower case. */
+uint32_t scan_fragment_value(const char *fragment, bool any_case);
 /* How often a fragment is to be expected in the sample; fold: in any case. */
 double	scan_sample_expect(const struct scan_sample *, const char *fragment,
 	    bool fold);

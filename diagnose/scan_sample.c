@@ -109,18 +109,30 @@ scan_sample_free(struct scan_sample *s)
 	free(s);
 }
 
-double
-scan_sample_expect(const struct scan_sample *s, const char *fragment, bool fold)
+uint32_t
+scan_fragment_value(const char *fragment, bool any_case)
 {
 	unsigned char c[SCAN_FRAGMENT];
-	uint32_t value;
-	double guess;
+	uint32_t v;
 	int k;
 
 	for (k = 0; k < SCAN_FRAGMENT; k++)
-		c[k] = (unsigned char)(fold ? tolower((unsigned char)fragment[k]) :
+		c[k] = (unsigned char)(any_case ?
+		    tolower((unsigned char)fragment[k]) :
 		    (unsigned char)fragment[k]);
-	memcpy(&value, c, sizeof(value));
+	memcpy(&v, c, sizeof(v));
+	return v;
+}
+
+double
+scan_sample_expect(const struct scan_sample *s, const char *fragment, bool fold)
+{
+	uint32_t value = scan_fragment_value(fragment, fold);
+	unsigned char c[SCAN_FRAGMENT];
+	double guess;
+	int k;
+
+	memcpy(c, &value, sizeof(c));
 	guess = s->pairs[fold][c[0] << 8 | c[1]];
 	for (k = 1; k < SCAN_FRAGMENT - 1 && guess > 0; k++)
 		guess *= (double)s->pairs[fold][c[k] << 8 | c[k + 1]] /
