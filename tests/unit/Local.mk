@@ -56,6 +56,7 @@ endif
 libfixtures_la_SOURCES = \
 	%D%/checkpoint_fixture.c %D%/checkpoint_fixture.h \
 	%D%/restart_sim.c %D%/restart_sim.h \
+	%D%/rule_fixture.c %D%/rule_fixture.h \
 	%D%/unit.c %D%/unit.h
 
 # What every unit test links; the libraries come before those that they use.

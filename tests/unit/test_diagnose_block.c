@@ -3,21 +3,18 @@
  * test_diagnose_block.c - tracebacks and dumps in all the forms in which they are
  * printed; with the shipped rules.
  */
-#include <check.h>
 #include <string.h>
 
 #include "diagnose/causes.h"
+#include "rule_fixture.h"
+#include "unit.h"
 
 static struct rule_set *set;
 
 static void
 set_up(void)
 {
-	struct err err = {0};
-
-	ck_assert_int_eq(rule_set_new(&set, &err), 0);
-	ck_assert_int_eq(rule_set_add_builtin(set, &err), 0);
-	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
+	set = rule_fixture_shipped();
 }
 
 static void
@@ -235,20 +232,15 @@ START_TEST(forms)
 }
 END_TEST
 
+static void
+add(TCase *t)
+{
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_loop_test(t, forms, 0, (int)(sizeof(rows) / sizeof(rows[0])));
+}
+
 int
 main(void)
 {
-	Suite *s = suite_create("diagnose_block");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, set_up, tear_down);
-	tcase_add_loop_test(t, forms, 0, (int)(sizeof(rows) / sizeof(rows[0])));
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run("diagnose/block", add);
 }

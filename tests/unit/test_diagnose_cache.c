@@ -14,7 +14,7 @@
 #include "diagnose/event.h"
 #include "diagnose/rule_cache.h"
 #include "diagnose/rule_load.h"
-#include "tests/unit/unit.h"
+#include "unit.h"
 
 #define RULES	40
 

@@ -11,10 +11,7 @@
 
 #include "common/json.h"
 #include "diagnose/causes.h"
-
-#define REASON(name, cat, act) \
-    "- {reason: " name ", category: " cat ", what: w, action: " act \
-    ", advice: do}\n"
+#include "rule_fixture.h"
 
 static const char rules_yaml[] =
     REASON("none", "meta", "none")
@@ -64,12 +61,7 @@ static struct rule_set *set;
 static void
 set_up(void)
 {
-	struct err err = {0};
-
-	ck_assert_int_eq(rule_set_new(&set, &err), 0);
-	ck_assert_int_eq(rule_read_text(set, "t", rules_yaml,
-	    strlen(rules_yaml), NULL, NULL), 0);
-	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
+	set = rule_fixture_of("t", rules_yaml);
 }
 
 static void

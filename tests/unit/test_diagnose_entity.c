@@ -2,10 +2,10 @@
 /*
  * test_diagnose_entity.c - processes, paths, adapters and GPUs that lines name.
  */
-#include <check.h>
 #include <string.h>
 
 #include "diagnose/entity.h"
+#include "unit.h"
 
 struct row {
 	const char	*line;
@@ -57,20 +57,15 @@ START_TEST(things_are_found)
 }
 END_TEST
 
+static void
+add(TCase *t)
+{
+	tcase_add_loop_test(t, things_are_found, 0,
+	    (int)(sizeof(rows) / sizeof(rows[0])));
+}
+
 int
 main(void)
 {
-	Suite *s = suite_create("diagnose_entity");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
-	tcase_add_loop_test(t, things_are_found, 0,
-	    (int)(sizeof(rows) / sizeof(rows[0])));
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run("diagnose/entity", add);
 }

@@ -10,11 +10,8 @@
 
 #include "common/json.h"
 #include "diagnose/causes.h"
+#include "rule_fixture.h"
 #include "unit.h"
-
-#define REASON(name, cat, act) \
-    "- {reason: " name ", category: " cat ", what: w, action: " act \
-    ", advice: do}\n"
 
 static const char rules_yaml[] =
     REASON("none", "meta", "none")
@@ -42,10 +39,7 @@ static struct findings found;
 static void
 set_up(void)
 {
-	ck_assert_int_eq(rule_set_new(&set, NULL), 0);
-	ck_assert_int_eq(rule_read_text(set, "t", rules_yaml,
-	    strlen(rules_yaml), NULL, NULL), 0);
-	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, NULL), 0);
+	set = rule_fixture_of("t", rules_yaml);
 }
 
 static void

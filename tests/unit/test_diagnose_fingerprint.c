@@ -3,23 +3,20 @@
  * test_diagnose_fingerprint.c - the same failure has the same print again, another
  * one has another; with the shipped rules.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "diagnose/causes.h"
 #include "diagnose/fingerprint.h"
+#include "rule_fixture.h"
+#include "unit.h"
 
 static struct rule_set *set;
 
 static void
 set_up(void)
 {
-	struct err err = {0};
-
-	ck_assert_int_eq(rule_set_new(&set, &err), 0);
-	ck_assert_int_eq(rule_set_add_builtin(set, &err), 0);
-	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
+	set = rule_fixture_shipped();
 }
 
 static void
@@ -206,24 +203,19 @@ START_TEST(words_of_messages)
 }
 END_TEST
 
-int
-main(void)
+static void
+add(TCase *t)
 {
-	Suite *s = suite_create("diagnose_fingerprint");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_loop_test(t, same_again_and_another, 0,
 	    (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_test(t, no_two_are_alike);
 	tcase_add_loop_test(t, words_of_messages, 0,
 	    (int)(sizeof(words_rows) / sizeof(words_rows[0])));
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+}
+
+int
+main(void)
+{
+	return unit_run("diagnose/fingerprint", add);
 }

@@ -15,22 +15,11 @@
 #include "diagnose/event.h"
 #include "diagnose/guard.h"
 #include "diagnose/match.h"
-#include "tests/unit/unit.h"
+#include "rule_fixture.h"
+#include "unit.h"
 
 static const char *const levels[] = { "scalar", "avx2", "vbmi" };
 #define LEVELS	(sizeof(levels) / sizeof(levels[0]))
-
-static struct rule_set *
-shipped(void)
-{
-	struct rule_set *set;
-	struct err err;
-
-	ck_assert_int_eq(rule_set_new(&set, &err), 0);
-	ck_assert_int_eq(rule_set_add_builtin(set, &err), 0);
-	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
-	return set;
-}
 
 /* A sample of some rule; those that teach prefixes are left out, since what they
  * do to other lines is not a matter of pairs. */
@@ -212,7 +201,7 @@ START_TEST(pairs_are_those_of_pcre2)
 	size_t r;
 
 	setenv("HOLDFAST_SCAN", levels[_i], 1);
-	set = shipped();
+	set = rule_fixture_shipped();
 	plain = calloc(set->count, sizeof(*plain));
 	for (r = 0; r < set->count; r++) {
 		plain[r].match = compile(set->rules[r].def.match);
@@ -280,7 +269,7 @@ START_TEST(every_literal_is_found)
 	struct rule_set *set;
 
 	setenv("HOLDFAST_SCAN", levels[_i], 1);
-	set = shipped();
+	set = rule_fixture_shipped();
 	find_all(rule_set_scanner(set, SCANNER_ALL), set->literals,
 	    set->literal_end[RULES_QUIET]);
 	find_all(rule_set_scanner(set, SCANNER_LOUD), set->literals,
@@ -295,7 +284,7 @@ START_TEST(site_literals_are_found)
 	static char ids[400][16], patterns[400][64];
 	struct rule_def d = { .reason = "runtime_error", .file = "t",
 	    .action = -1, .role = ROLE_ROOT };
-	struct rule_set *set = shipped();
+	struct rule_set *set = rule_fixture_shipped();
 	struct err err;
 	size_t i, before = set->literal_end[RULES_QUIET];
 
@@ -320,7 +309,7 @@ END_TEST
  * comes to alone. */
 START_TEST(repeated_lines_win_alike)
 {
-	struct rule_set *set = shipped();
+	struct rule_set *set = rule_fixture_shipped();
 	uint32_t *want = calloc(set->count, sizeof(*want));
 	struct line_memory memory = {
 	    .last = calloc(set->count + 1, sizeof(*memory.last)) };
@@ -383,7 +372,7 @@ START_TEST(quiet_rule_knows_its_number)
 	};
 	const char *text = "errors=5 seen\nerrors=6 seen\nerrors=0 seen\n"
 	    "errors=7 seen\n";
-	struct rule_set *set = shipped();
+	struct rule_set *set = rule_fixture_shipped();
 	struct events ev = {0};
 	struct feed feed = {0};
 	struct err err;
@@ -442,7 +431,7 @@ START_TEST(threads_find_the_same)
 {
 	static const char *const names[] = { "a.log", "n.exits", "b.log", "c.log",
 	    "d.log" };
-	struct rule_set *set = shipped();
+	struct rule_set *set = rule_fixture_shipped();
 	struct feed feed = {0};
 	struct buf text[5] = {{0}};
 	struct err err;

@@ -3,23 +3,20 @@
  * test_diagnose_watchdog.c - who kept the others waiting, by what the watchdogs of
  * PyTorch 1.13 to 2.9 print; with the shipped rules.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/buf.h"
 #include "diagnose/causes.h"
+#include "rule_fixture.h"
+#include "unit.h"
 
 static struct rule_set *set;
 
 static void
 set_up(void)
 {
-	struct err err = {0};
-
-	ck_assert_int_eq(rule_set_new(&set, &err), 0);
-	ck_assert_int_eq(rule_set_add_builtin(set, &err), 0);
-	ck_assert_int_eq(rule_set_finish(set, NULL, NULL, &err), 0);
+	set = rule_fixture_shipped();
 }
 
 static void
@@ -219,23 +216,18 @@ START_TEST(silent_node)
 }
 END_TEST
 
-int
-main(void)
+static void
+add(TCase *t)
 {
-	Suite *s = suite_create("diagnose_watchdog");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_loop_test(t, who_is_late, 0,
 	    (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_test(t, silent_file);
 	tcase_add_test(t, silent_node);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+}
+
+int
+main(void)
+{
+	return unit_run("diagnose/watchdog", add);
 }
