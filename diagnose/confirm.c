@@ -225,10 +225,7 @@ join_gpu(struct case_file *c, struct cause *x)
 	if (first == NULL)
 		return;
 	x->confirmed = true;
-	if (x->event.rank == -1)
-		x->event.rank = first->event.rank;
-	if (x->event.node[0] == '\0')
-		memcpy(x->event.node, first->event.node, EVENT_NODE_MAX);
+	complete(x, first);		/* it has a GPU of its own */
 }
 
 void
