@@ -125,16 +125,17 @@ close_line(struct collector *c)
 static void
 complete(struct collector *c, struct event *e)
 {
-	const char *data = c->stream->data + e->start, *whole;
+	const char *data = c->stream->data + e->start, *whole, *text;
 	struct rule *r = &c->set->rules[e->rule - c->set->rules];
-	size_t whole_len;
+	size_t whole_len, len;
 	struct line line;
 
 	e->bare = false;
 	collector_parse(c, data, e->len, &line, &whole, &whole_len);
 	line_styles_apply(&c->events->styles, &line);
-	if (match_run(r->match, line.text, line.len) != MATCH_YES &&
-	    match_run(r->match, whole, whole_len) != MATCH_YES)
+	text = line.text;
+	len = line.len;
+	if (match_run_line(r->match, &text, &len, whole, whole_len) != MATCH_YES)
 		return;
 	collector_fill(e, r, &line, e->start +
 	    (whole == data ? (size_t)(line.text - data) : 0));

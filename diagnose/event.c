@@ -30,8 +30,6 @@ give_up(struct collector *c, struct rule *r)
 	r->broken = ++r->given_up >= RULE_GIVEN_UP_MAX;
 }
 
-/* The text behind the prefixes first, then the line as it is: a pattern with ^
- * means the text, one that names a prefix needs the line. */
 static bool
 rule_matches(struct collector *c, struct rule *r, const struct line *line,
     const char *whole, size_t whole_len)
@@ -43,12 +41,7 @@ rule_matches(struct collector *c, struct rule *r, const struct line *line,
 
 	if (m == NULL)
 		return false;
-	got = match_run(m, text, len);
-	if (got == MATCH_NO && line->len != whole_len) {
-		text = whole;
-		len = whole_len;
-		got = match_run(m, text, len);
-	}
+	got = match_run_line(m, &text, &len, whole, whole_len);
 	if (got == MATCH_LIMIT)
 		give_up(c, r);
 	if (got != MATCH_YES)

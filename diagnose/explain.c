@@ -129,12 +129,8 @@ guard_of(const struct explain *x, const struct text *t)
 
 	if (m == NULL || !rule_is_guarded(&x->rule->def))
 		return GUARD_NONE;
-	if (match_run(m, at, len) != MATCH_YES) {
-		at = t->whole;
-		len = t->len;
-		if (match_run(m, at, len) != MATCH_YES)
-			return GUARD_NONE;
-	}
+	if (match_run_line(m, &at, &len, t->whole, t->len) != MATCH_YES)
+		return GUARD_NONE;
 	return guard_check(&t->line, at, len, match_start(m));
 }
 

@@ -242,6 +242,19 @@ match_run(struct match *m, const char *text, size_t len)
 	    check_guard(m, text, len) : got;
 }
 
+enum match_result
+match_run_line(struct match *m, const char **text, size_t *len,
+    const char *whole, size_t whole_len)
+{
+	enum match_result got = match_run(m, *text, *len);
+
+	if (got != MATCH_NO || *len == whole_len)
+		return got;
+	*text = whole;
+	*len = whole_len;
+	return match_run(m, whole, whole_len);
+}
+
 bool
 match_is_free(const struct match *m)
 {

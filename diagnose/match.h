@@ -26,6 +26,12 @@ enum match_result {
 int	match_new(const char *pattern, struct match **out, struct err *err);
 void	match_free(struct match *);
 enum match_result match_run(struct match *, const char *text, size_t len);
+/* What a rule means by a line: *text, which stands behind the prefixes, and where
+ * that does not match the whole line, since a pattern with ^ means the text and
+ * one that names a prefix needs the line.  *text and *len become what was tried
+ * last. */
+enum match_result match_run_line(struct match *, const char **text,
+	    size_t *len, const char *whole, size_t whole_len);
 
 /* True when the pattern, its guard left aside, can match a text only if it also
  * matches every longer text that ends with it: it does not refer to where the

@@ -110,7 +110,6 @@ lint_pattern(struct lint *l, const struct rule *r, const char *key,
 	buf_fini(&text);
 }
 
-/* As the engine does: the text behind the prefixes, then the whole line. */
 static bool
 matches(const struct lint *l, size_t rule, const char *sample)
 {
@@ -119,8 +118,8 @@ matches(const struct lint *l, size_t rule, const char *sample)
 	struct line line;
 
 	line_parse(sample, len, &line);
-	return m != NULL && (match_run(m, line.text, line.len) == MATCH_YES ||
-	    match_run(m, sample, len) == MATCH_YES) &&
+	return m != NULL && match_run_line(m, &line.text, &line.len, sample,
+	    len) == MATCH_YES &&
 	    (u == NULL || match_run(u, sample, len) != MATCH_YES);
 }
 

@@ -160,8 +160,9 @@ summary_telling(const struct rule *r, const char *text, size_t len)
 {
 	struct quote_span s = { 0, 0 };
 	struct line line;
+	const char *tried;
 	char *padded;
-	size_t at;
+	size_t at, n;
 
 	/* PCRE2's JIT reads whole blocks. */
 	if (r == NULL || r->match == NULL || text == NULL ||
@@ -169,12 +170,11 @@ summary_telling(const struct rule *r, const char *text, size_t len)
 		return s;
 	memcpy(padded, text, len);
 	line_parse(padded, len, &line);
-	at = (size_t)(line.text - padded);
-	if (match_run(r->match, line.text, line.len) != MATCH_YES) {
-		at = 0;
-		if (match_run(r->match, padded, len) != MATCH_YES)
-			goto out;
-	}
+	tried = line.text;
+	n = line.len;
+	if (match_run_line(r->match, &tried, &n, padded, len) != MATCH_YES)
+		goto out;
+	at = (size_t)(tried - padded);
 	s.from = at + match_start(r->match);
 	s.to = at + match_end(r->match);
 	if (s.to > len || s.from > s.to)
