@@ -39,6 +39,7 @@ libdiagnose_la_SOURCES = \
 	%D%/facts.c %D%/facts.h \
 	%D%/feed.c %D%/feed.h \
 	%D%/feed_file.c %D%/feed_file.h \
+	%D%/feed_json.c %D%/feed_json.h \
 	%D%/feed_name.c %D%/feed_name.h \
 	%D%/feed_path.c %D%/feed_path.h \
 	%D%/feed_seen.c %D%/feed_seen.h \

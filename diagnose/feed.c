@@ -308,7 +308,8 @@ stream_mark(struct stream *s, size_t offset, uint64_t lines, struct err *err)
 	size_t cap = s->mark_cap ? 2 * s->mark_cap : 4;
 	struct line_mark *p;
 
-	if (s->mark_count > 0 && s->marks[s->mark_count - 1].offset >= offset)
+	if (s->renumbered || (s->mark_count > 0 &&
+	    s->marks[s->mark_count - 1].offset >= offset))
 		return 0;
 	if (s->mark_count == s->mark_cap) {
 		if ((p = realloc(s->marks, cap * sizeof(*p))) == NULL)

@@ -42,6 +42,7 @@ struct stream {
 	struct map	 map;		/* when mapped */
 	struct line_mark *marks;	/* see stream_mark() */
 	size_t		 mark_count, mark_cap;
+	bool		 renumbered;	/* they count lines of another form of it */
 };
 
 struct feed {
@@ -91,7 +92,8 @@ int	feed_set_file(struct feed *, struct stream *, int fd, off_t offset,
 	    size_t len, struct err *err);
 
 /* Who reads a stream from its beginning tells how many newlines stand before
- * offsets, in order, so that stream_line() need not count them again. */
+ * offsets, in order, so that stream_line() need not count them again; of no effect
+ * where the stream was decoded from other lines, whose numbers it has. */
 int	stream_mark(struct stream *, size_t offset, uint64_t lines,
 	    struct err *err);
 /* Number of the line, from 1, that holds an offset. */

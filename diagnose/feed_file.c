@@ -2,7 +2,8 @@
 /*
  * feed_file.c - from a path to the bytes of a stream.
  *
- * Opens it, takes it in, unpacks it, and makes it UTF-8 where it is UTF-16.
+ * Opens it, takes it in, unpacks it, makes it UTF-8 where it is UTF-16, and lines of
+ * text where it is JSON.
  * Invalid UTF-8 stays: rules work on bytes, and output is cleaned later.
  */
 #include <errno.h>
@@ -16,6 +17,7 @@
 
 #include "common/json.h"
 #include "diagnose/feed_file.h"
+#include "diagnose/feed_json.h"
 #include "diagnose/feed_path.h"
 #include "diagnose/feed_spool.h"
 #include "diagnose/feed_text.h"
@@ -205,6 +207,22 @@ to_utf8(struct feed *f, struct stream *s, struct err *err)
 	return rc;
 }
 
+static int
+from_json(struct feed *f, struct stream *s, struct err *err)
+{
+	struct feed_spool spool;
+	struct err why = {0};
+	int rc;
+
+	if (!feed_json_is_log(s))
+		return 0;
+	feed_spool_init(&spool, f);
+	feed_json_decode(s, &spool, s, &why);
+	rc = take_spool(f, s, &spool, "JSON, ", &why, err);
+	feed_spool_fini(&spool);
+	return rc;
+}
+
 int
 feed_file_add(struct feed *f, const char *path, const char *name, bool found,
     struct err *err)
@@ -215,7 +233,7 @@ feed_file_add(struct feed *f, const char *path, const char *name, bool found,
 		return -1;
 	feed_path_describe(s);
 	if (load(f, s, path, found, err) == -1 || unpack(f, s, err) == -1 ||
-	    to_utf8(f, s, err) == -1) {
+	    to_utf8(f, s, err) == -1 || from_json(f, s, err) == -1) {
 		feed_drop_stream(f);
 		return -1;
 	}

@@ -13,6 +13,7 @@
 #include "diagnose/prefix.h"
 
 #define ROUNDS_MAX	14
+#define LEVEL_MAX	24	/* bytes of a level with what surrounds it */
 
 /* FNV-1a; who printed a line is told by the prefixes that name someone. */
 void
@@ -239,13 +240,14 @@ take_prefix(struct cursor *c)
 	return 0;
 }
 
-/* Rows of Holdfast's cards quote logs: they are no log. */
+/* Rows of Holdfast's cards and pages quote logs: they are no log. */
 static bool
-is_ours(const struct cursor *c)
+is_our_row(const struct cursor *c)
 {
 	static const char *const rows[] = {
-		"| proof ", "| echoes ", "|         ", "| where   ", "| or      ",
-		"| suspect ", "| unread  ", "+- incident ", "holdfast: ",
+		"| proof   ", "| echoes  ", "|         ", "| where   ", "| or      ",
+		"| suspect ", "| unread  ", "+- incident ", "+- diagnosis: ",
+		"holdfast: ", "{\"schema\":\"holdfast.",
 		"| cause   ", "| same    ", "| other   ", "| echo    ",
 		"| late    ", "| passed  ", "| ending  ", "| benign  ",
 		"| unclear ", "| maybe   ", "| symptom ", "| match   ",
@@ -253,10 +255,26 @@ is_ours(const struct cursor *c)
 	};
 	size_t i;
 
-	if (left(c) == 0 || strchr("|+h", *c->p) == NULL)
+	if (*c->p != '|' && *c->p != '+' && *c->p != 'h' && *c->p != '{')
 		return false;
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (has(c, rows[i]))
+			return true;
+	return false;
+}
+
+/* A row that another program passed on stands behind that program's prefixes, or
+ * behind a level that stays with the text ("INFO |         "), and may quote what
+ * was itself taken for a prefix (a progress bar): each place counts up to a level's
+ * length behind the prefixes. */
+static bool
+is_ours(const char *line, const struct cursor *c)
+{
+	struct cursor at = *c;
+	size_t text = left(c) < LEVEL_MAX ? left(c) : LEVEL_MAX;
+
+	for (at.p = line; at.p < c->p + text; at.p++)
+		if (is_our_row(&at))
 			return true;
 	return false;
 }
@@ -266,7 +284,6 @@ line_parse(const char *data, size_t len, struct line *out)
 {
 	struct cursor c = { data, data + len, data, NULL, out };
 	size_t n, round;
-	bool ours = is_ours(&c);
 
 	memset(out, 0, sizeof(*out));
 	out->rank = out->local_rank = out->task = out->device = out->pid = -1;
@@ -279,5 +296,5 @@ line_parse(const char *data, size_t len, struct line *out)
 	    LINE_NO_TIME;
 	out->text = c.p;
 	out->len = left(&c);
-	out->ours = ours || is_ours(&c);
+	out->ours = len > 0 && is_ours(data, &c);
 }

@@ -199,7 +199,7 @@ prefix_host_program(struct cursor *c)
 	    has_at(c, at, "NVRM:")))
 		return 0;
 	prefix_set_node(c, c->p, n);
-	if (number)
+	if (number && pid > 0)
 		c->out->pid = pid;
 	return prefix_begin(c, one_space(c, at + k + 1));
 }

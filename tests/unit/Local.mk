@@ -22,6 +22,7 @@ unit_tests += \
 	%D%/test_diagnose_entity \
 	%D%/test_diagnose_explain \
 	%D%/test_diagnose_feed \
+	%D%/test_diagnose_feed_json \
 	%D%/test_diagnose_feed_names \
 	%D%/test_diagnose_findings \
 	%D%/test_diagnose_fingerprint \

@@ -3,6 +3,7 @@
  * test_diagnose_line.c - prefixes of log lines, times, pieces.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,6 +253,54 @@ START_TEST(cut_lines_are_safe)
 }
 END_TEST
 
+static bool
+is_ours(const char *prefix, const char *text)
+{
+	char line[512];
+	struct line l;
+	int n = snprintf(line, sizeof(line), "%s%s", prefix, text);
+
+	ck_assert_int_lt(n, (int)sizeof(line));
+	line_parse(line, (size_t)n, &l);
+	return l.ours;
+}
+
+/* A row of a card is no log, whoever passed it on and whatever it quotes. */
+START_TEST(own_rows_are_known)
+{
+	static const char *const prefixes[] = {
+		"", "2026-01-31 03:12:41,641 INFO ", "2026-01-31 03:12:41,641 | INFO ",
+		"2026-01-31 03:12:41,641 | ERROR | ", "INFO:root:", "ERROR: ",
+		"node7: ", "[rank3]: ", "3: ", "trainer-1  | ", "[1,3]<stderr>:",
+		"Jan 31 03:12:41 node7 holdfast[81]: ", "(Worker pid=34) ",
+		"2026-01-31T03:12:41.001125857Z stderr F ", "WARNING: ",
+		"2026-01-31T03:12:41.5Z "
+	};
+	static const char *const own[] = {
+		"|         RuntimeError: a", "| proof   a.log:12", "| echoes  12 lines",
+		"| cause   rank 3  cuda-ecc", "+- diagnosis: gpu_ecc_error, b ---",
+		"+- incident 1 - attempt 2 -", "holdfast: RuntimeError: a",
+		"|         45%|####  | 7/16 [00:01<00:02, 1.1s/it] RuntimeError: a",
+		"{\"schema\":\"holdfast.verdict/1\",\"root\":{\"text\":\"a\"}}"
+	};
+	static const char *const others[] = {
+		"RuntimeError: a", "| a | b |", "|     raise ValueError", "+---",
+		"45%|####  | 7/16 [00:01<00:02, 1.1s/it] RuntimeError: a",
+		"Error: a | proof of what", "hold: a", "{\"schema\":\"other/1\"}"
+	};
+	size_t i, k;
+
+	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		for (k = 0; k < sizeof(own) / sizeof(own[0]); k++)
+			ck_assert_msg(is_ours(prefixes[i], own[k]), "%s%s",
+			    prefixes[i], own[k]);
+		for (k = 0; k < sizeof(others) / sizeof(others[0]); k++)
+			ck_assert_msg(!is_ours(prefixes[i], others[k]), "%s%s",
+			    prefixes[i], others[k]);
+	}
+}
+END_TEST
+
 START_TEST(keys_tell_writers_apart)
 {
 	static const char *const a = "[rank1]: x", *const b = "[rank2]: x";
@@ -477,6 +526,7 @@ main(void)
 	    (int)(sizeof(rows) / sizeof(rows[0])));
 	tcase_add_loop_test(t, cut_lines_are_safe, 0,
 	    (int)(sizeof(rows) / sizeof(rows[0])));
+	tcase_add_test(t, own_rows_are_known);
 	tcase_add_test(t, keys_tell_writers_apart);
 	tcase_add_test(t, times_are_read);
 	tcase_add_loop_test(t, times_of_lines, 0,
