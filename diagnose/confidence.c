@@ -95,9 +95,12 @@ confidence_of_none(const struct case_file *c)
 {
 	size_t i;
 
+	if (c->feed->missing_count > c->feed->count)
+		return 0.3;
+	if (c->feed->missing_count > 0)
+		return 0.5;
 	for (i = 0; i < c->feed->count; i++)
-		if (c->facts[i].progress_before != SIZE_MAX &&
-		    c->feed->missing_count == 0)
+		if (c->facts[i].progress_before != SIZE_MAX)
 			return 0.9;
 	return 0.65;
 }

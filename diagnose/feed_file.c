@@ -24,6 +24,7 @@
 #include "diagnose/unpack.h"
 
 #define WRITER_WAIT_MS	5000
+#define UNPACK_DEPTH	3
 /* Of an error.json; its tree takes many times the room. */
 #define ERROR_MAX	((size_t)1 << 20)
 
@@ -166,16 +167,14 @@ load(struct feed *f, struct stream *s, const char *path, bool found,
 }
 
 static int
-unpack(struct feed *f, struct stream *s, struct err *err)
+unpack_once(struct feed *f, struct stream *s,
+    const struct unpack_format *format, struct err *err)
 {
-	const struct unpack_format *format = unpack_recognise(s);
 	struct feed_spool spool;
 	struct err why = {0};
 	char what[32];
 	int rc;
 
-	if (format == NULL)
-		return 0;
 	if (format->decode == NULL)
 		return err_set(err, ERR_FORMAT, "%s is not read: %s",
 		    format->name, format->advice);
@@ -185,6 +184,23 @@ unpack(struct feed *f, struct stream *s, struct err *err)
 	rc = take_spool(f, s, &spool, what, &why, err);
 	feed_spool_fini(&spool);
 	return rc;
+}
+
+/* Rotation and a copy to the archive may each have packed it. */
+static int
+unpack(struct feed *f, struct stream *s, struct err *err)
+{
+	const struct unpack_format *format;
+	int i;
+
+	for (i = 0; (format = unpack_recognise(s)) != NULL; i++) {
+		if (i == UNPACK_DEPTH)
+			return err_set(err, ERR_LIMIT,
+			    "packed more than %d times", UNPACK_DEPTH);
+		if (unpack_once(f, s, format, err) == -1)
+			return -1;
+	}
+	return 0;
 }
 
 static int
@@ -237,9 +253,14 @@ feed_file_add(struct feed *f, const char *path, const char *name, bool found,
 		feed_drop_stream(f);
 		return -1;
 	}
-	if (found && feed_text_is_binary(s)) {
-		feed_drop_stream(f);
-		return err_set(err, ERR_FORMAT, "binary");
+	if (feed_text_is_binary(s)) {
+		if (found) {
+			feed_drop_stream(f);
+			return err_set(err, ERR_FORMAT, "binary");
+		}
+		/* Asked for by its name, it is searched for text. */
+		if (feed_add_missing(f, name, "mostly binary") == -1)
+			return err_memory(err);
 	}
 	if (s->kind == STREAM_ERROR)
 		decode_error(f, s);

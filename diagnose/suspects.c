@@ -172,6 +172,36 @@ is_waiting(const struct verdict *v)
 	    strcmp(v->reason, "nccl_remote_error") == 0);
 }
 
+/* Names of one node with and without its domain are the same. */
+static bool
+same_node(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "."), k = strcspn(b, ".");
+
+	return n == k && strncmp(a, b, n) == 0;
+}
+
+/* A line in the output of a process that runs elsewhere, about a node that no file
+ * and no launcher knows: whatever was printed there, the job did not run on it. */
+static bool
+is_foreign(const struct case_file *c, const struct event *e)
+{
+	const struct stream *s = &c->feed->streams[e->stream];
+	size_t i;
+
+	if (s->kind != STREAM_LOG || s->rank < 0 || s->node == NULL ||
+	    e->rule->def.source == SOURCE_SCHEDULER)
+		return false;
+	for (i = 0; i < c->feed->count; i++)
+		if (c->feed->streams[i].node != NULL &&
+		    same_node(c->feed->streams[i].node, e->node))
+			return false;
+	for (i = 0; i < c->tables.count; i++)
+		if (same_node(c->tables.list[i].host, e->node))
+			return false;
+	return true;
+}
+
 void
 suspects_find(struct verdict *v, const struct case_file *c,
     const struct cause *w)
@@ -190,7 +220,7 @@ suspects_find(struct verdict *v, const struct case_file *c,
 		suspect_add(v, w->event.node, w->event.rank, why);
 	}
 	if (v->action != ACTION_RESTART_EXCLUDING_NODE ||
-	    w->event.node[0] == '\0')
+	    w->event.node[0] == '\0' || is_foreign(c, &w->event))
 		return;
 	if (hit > 1 && hit * 100 > all * SHARED_PERCENT)
 		v->action = ACTION_BACKOFF_RETRY;

@@ -233,7 +233,8 @@ tear_down_dir(void)
 {
 	static const char *const names[] = { "n1.exits", "n1.kmsg", "n2.kmsg",
 	    "rank00000.log", "rank00001.log", "rank00002.log", "weights.pt",
-	    "journal.jsonl", "n1.log", "n1.log.1" };
+	    "journal.jsonl", "n1.log", "n1.log.1", "job.node3.0.log",
+	    "job.node4.1.log" };
 	char path[160];
 	size_t i;
 
@@ -437,6 +438,38 @@ START_TEST(shared_fault_excludes_nobody)
 }
 END_TEST
 
+/* In the output of a rank, a node that the job did not run on is what someone wrote
+ * about it; its own node, also by its full name, and those of others are not. */
+START_TEST(foreign_node_is_not_excluded)
+{
+	static const struct {
+		const char	*named;
+		const char	*excluded;
+	} about[] = {
+		{ "node9", NULL }, { "node3", "node3" },
+		{ "node3.lab.example.com", "node3.lab.example.com" },
+		{ "node4", "node4" }
+	};
+	char line[160];
+	struct verdict v;
+	size_t i;
+
+	put("job.node4.1.log", STEPS);
+	for (i = 0; i < sizeof(about) / sizeof(about[0]); i++) {
+		snprintf(line, sizeof(line), "Jan 31 03:12:41 %s kernel: NVRM: Xid "
+		    "(3b:00): 79, lost\n", about[i].named);
+		put("job.node3.0.log", line);
+		diagnose_dir(&v);
+		ck_assert_str_eq(v.reason, "gpu_lost");
+		if (about[i].excluded == NULL)
+			ck_assert_ptr_null(v.action_node);
+		else
+			ck_assert_pstr_eq(v.action_node, about[i].excluded);
+		verdict_fini(&v);
+	}
+}
+END_TEST
+
 /* Rank 2 enqueued less; rank 3 of five says nothing. */
 START_TEST(watchdog_names_who_is_missing)
 {
@@ -519,6 +552,33 @@ START_TEST(confidence_of_logs)
 }
 END_TEST
 
+/* The cause may stand in what could not be read. */
+START_TEST(unread_files_make_less_sure)
+{
+	double last = 1;
+	int missing;
+
+	for (missing = 0; missing < 3; missing++) {
+		struct feed feed = {0};
+		struct verdict v;
+		struct err err;
+		int i;
+
+		ck_assert_int_eq(feed_add_memory(&feed, "t", STEPS,
+		    strlen(STEPS), &err), 0);
+		for (i = 0; i < missing; i++)
+			ck_assert_int_eq(feed_add_missing(&feed, "u", "gone"), 0);
+		diagnose(&feed, &v);
+		ck_assert_str_eq(v.reason, "none");
+		ck_assert_msg(v.confidence < last, "%d: %g", missing,
+		    v.confidence);
+		last = v.confidence;
+		verdict_fini(&v);
+		feed_fini(&feed);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -541,6 +601,8 @@ main(void)
 	tcase_add_test(d, silent_exit_is_undetermined);
 	tcase_add_test(d, kernel_record_names_the_node);
 	tcase_add_test(d, shared_fault_excludes_nobody);
+	tcase_add_test(d, foreign_node_is_not_excluded);
+	tcase_add_test(d, unread_files_make_less_sure);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, d);
 	r = srunner_create(s);

@@ -156,6 +156,33 @@ START_TEST(whole)
 }
 END_TEST
 
+/* Packed by one program after the other; not without end. */
+START_TEST(packed_twice)
+{
+	struct buf packed = {0}, again = {0};
+	char *data = lines(70000);
+	int depth;
+
+	pack(ZSTD, data, 70000, &packed);
+	for (depth = 2; depth < 5; depth++) {
+		struct feed f = {0};
+
+		pack(GZ, packed.data, packed.len, &again);
+		read_bytes(&f, "a.log.zst.gz", again.data, again.len);
+		if (depth < 4)
+			expect(&f, data, 70000);
+		else
+			expect_missing(&f, "packed more than");
+		feed_fini(&f);
+		buf_fini(&packed);
+		packed = again;
+		again = (struct buf){0};
+	}
+	buf_fini(&packed);
+	free(data);
+}
+END_TEST
+
 /* They share a file; one that fails in between leaves no gap in another. */
 START_TEST(several)
 {
@@ -426,6 +453,7 @@ static void
 add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, whole, 1, 4);
+	tcase_add_test(t, packed_twice);
 	tcase_add_test(t, several);
 	tcase_add_test(t, members_of_every_length);
 	tcase_add_test(t, cut_or_damaged);
