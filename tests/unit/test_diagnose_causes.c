@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/json.h"
 #include "diagnose/causes.h"
 #include "rule_fixture.h"
+#include "unit.h"
 
 static const char rules_yaml[] =
     REASON("none", "meta", "none")
@@ -56,12 +56,15 @@ static const char rules_yaml[] =
     "- {id: server-up, role: benign, cancels: [server-down], "
     "match: 'server back'}\n";
 
+/* Of the test that runs. */
 static struct rule_set *set;
+static const char *dir;
 
 static void
 set_up(void)
 {
 	set = rule_fixture_of("t", rules_yaml);
+	dir = unit_dir();
 }
 
 static void
@@ -194,18 +197,10 @@ START_TEST(one_log)
 }
 END_TEST
 
-static char dir[64];
-
 static void
 put(const char *name, const char *text)
 {
-	char path[160];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	ck_assert_ptr_nonnull(f = fopen(path, "w"));
-	fputs(text, f);
-	fclose(f);
+	unit_write(unit_path(dir, name), text, strlen(text));
 }
 
 static void
@@ -218,32 +213,6 @@ diagnose_dir(struct verdict *v)
 	ck_assert_int_eq(feed_settle(&feed, &err), 0);
 	diagnose(&feed, v);
 	feed_fini(&feed);
-}
-
-static void
-set_up_dir(void)
-{
-	set_up();
-	snprintf(dir, sizeof(dir), "/tmp/hf-causes.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void
-tear_down_dir(void)
-{
-	static const char *const names[] = { "n1.exits", "n1.kmsg", "n2.kmsg",
-	    "rank00000.log", "rank00001.log", "rank00002.log", "weights.pt",
-	    "journal.jsonl", "n1.log", "n1.log.1", "job.node3.0.log",
-	    "job.node4.1.log" };
-	char path[160];
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		unlink(path);
-	}
-	rmdir(dir);
-	tear_down();
 }
 
 #define WHEN	"2026-01-31T03:12:41.123Z holdfast: "
@@ -579,35 +548,28 @@ START_TEST(unread_files_make_less_sure)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("diagnose_causes");
-	TCase *t = tcase_create("logs"), *d = tcase_create("directories");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_loop_test(t, one_log, 0, (int)(sizeof(rows) / sizeof(rows[0])));
+	tcase_add_test(t, killed_rank_is_the_cause);
+	tcase_add_test(t, first_to_exit_has_the_cause);
+	tcase_add_test(t, rotated_log_goes_on);
+	tcase_add_test(t, echo_that_ends_first_yields);
+	tcase_add_test(t, table_names_the_rank);
+	tcase_add_test(t, silent_exit_is_undetermined);
+	tcase_add_test(t, kernel_record_names_the_node);
+	tcase_add_test(t, shared_fault_excludes_nobody);
+	tcase_add_test(t, foreign_node_is_not_excluded);
 	tcase_add_test(t, watchdog_names_who_is_missing);
 	tcase_add_test(t, confidence_falls);
 	tcase_add_test(t, confidence_of_logs);
-	tcase_add_checked_fixture(d, set_up_dir, tear_down_dir);
-	tcase_add_test(d, killed_rank_is_the_cause);
-	tcase_add_test(d, first_to_exit_has_the_cause);
-	tcase_add_test(d, rotated_log_goes_on);
-	tcase_add_test(d, echo_that_ends_first_yields);
-	tcase_add_test(d, table_names_the_rank);
-	tcase_add_test(d, silent_exit_is_undetermined);
-	tcase_add_test(d, kernel_record_names_the_node);
-	tcase_add_test(d, shared_fault_excludes_nobody);
-	tcase_add_test(d, foreign_node_is_not_excluded);
-	tcase_add_test(d, unread_files_make_less_sure);
-	suite_add_tcase(s, t);
-	suite_add_tcase(s, d);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	tcase_add_test(t, unread_files_make_less_sure);
+}
+
+int
+main(void)
+{
+	return unit_run("diagnose_causes", add_tests);
 }
