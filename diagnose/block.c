@@ -8,6 +8,7 @@
  * torch's "Original Traceback"; and what rich, IPython and loguru make of them.
  */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/block.h"
@@ -107,98 +108,176 @@ is_place(const struct line *l)
 	return begins(l, i, "File \"") || (i < 2 && is_drawn(l, i));
 }
 
-static void
-note_frame(const struct line *l, struct block *b)
+/* What is remembered of a line beside its shape. */
+enum {
+	MARK_FILE = 1,		/* a frame with a file */
+	MARK_SAVING = 2,	/* ... of saving a checkpoint */
+	MARK_LOADING = 4,
+	MARK_CAUGHT = 8		/* "X: Caught X in DataLoader worker process 0." */
+};
+
+static int
+marks_of(const struct line *l, enum shape shape)
 {
-	if (!contains(l, "File \"") || (!contains(l, "serialization.py") &&
-	    !contains(l, "checkpoint")))
-		return;
+	int marks = 0;
+
+	if (shape == SHAPE_OTHER && contains(l, "Caught ") &&
+	    contains(l, "worker"))
+		return MARK_CAUGHT;
+	if (shape != SHAPE_FRAME || !contains(l, "File \""))
+		return 0;
+	marks = MARK_FILE;
+	if (!contains(l, "serialization.py") && !contains(l, "checkpoint"))
+		return marks;
 	if (contains(l, "save"))
-		b->saving = true;
+		marks |= MARK_SAVING;
 	if (contains(l, "load"))
-		b->loading = true;
+		marks |= MARK_LOADING;
+	return marks;
+}
+
+/* One line that was looked at. */
+struct block_line {
+	size_t		 behind;	/* where it was looked back from, 0 empty */
+	size_t		 start;
+	uint64_t	 key;
+	uint32_t	 stream;
+	uint8_t		 shape;
+	uint8_t		 marks;
+};
+
+/* Lines that lie close together in a stream have slots of their own, as long as
+ * they have SLOT_BYTES: LINES_MAX lines of 200 bytes. */
+#define SLOTS		16384
+#define SLOT_BYTES	8
+
+struct block_lines {
+	struct block_line list[SLOTS];
+};
+
+struct block_lines *
+block_lines_new(void)
+{
+	return calloc(1, sizeof(struct block_lines));
 }
 
 void
-block_find(const struct stream *s, const struct line_styles *styles,
-    const struct event *e, struct block *out)
+block_lines_free(struct block_lines *lines)
 {
-	struct piece p = { e->start, e->start };
-	int lines, other = 0;
-	bool linked = true, first = true;
-	enum shape shape;
+	free(lines);
+}
+
+/* The line before an offset where a line starts; NULL when there is none. */
+static const struct block_line *
+line_before(struct block_lines *lines, const struct stream *s, uint32_t stream,
+    const struct line_styles *styles, size_t behind)
+{
+	struct block_line *b = &lines->list[behind / SLOT_BYTES % SLOTS];
+	struct piece p;
 	struct line l;
 
-	*out = (struct block){ .begin = e->start, .frame = SIZE_MAX };
-	/* `linked`: the line read next belongs to the chain for sure; after a
-	 * Traceback mark it does only if a linking sentence comes first. */
-	for (lines = 0; lines < LINES_MAX && out->depth < CHAIN_MAX; lines++) {
-		if (!line_piece_before(s->data, p.start, &p))
-			break;
-		line_parse(s->data + p.start, p.end - p.start > 1024 ? 1024 :
-		    p.end - p.start, &l);
-		line_styles_apply(styles, &l);
-		if (l.key != e->key)
-			continue;
-		shape = shape_of(&l);
-		if (shape == SHAPE_BLANK)
-			continue;
-		if (!linked) {
-			if (shape == SHAPE_LINK) {
-				out->depth++;
-				linked = true;
-				first = true;
-				other = 0;
-				out->begin = p.start;
-				continue;
-			}
-			if (shape == SHAPE_IGNORED)
-				out->ignored = true;
-			/* "X: Caught X in DataLoader worker process 0." */
-			if (shape == SHAPE_OTHER && contains(&l, "Caught ") &&
-			    contains(&l, "worker")) {
-				out->depth++;
-				linked = true;
-				first = true;
-				other = 0;
-				out->begin = p.start;
-				continue;
-			}
-			break;
-		}
-		switch (shape) {
-		case SHAPE_TRACEBACK:
-			out->traceback = true;
-			out->begin = p.start;
-			linked = false;
-			break;
-		case SHAPE_FRAME:
-			out->traceback = true;
-			out->begin = p.start;
-			note_frame(&l, out);
-			if (contains(&l, "File \"")) {
-				if (out->frame == SIZE_MAX)
-					out->frame = p.start;
-				first = false;
-			}
-			other = 0;
-			break;
-		case SHAPE_LINK:
-			/* Excerpts lack the Traceback mark. */
-			out->depth++;
-			out->begin = p.start;
-			first = true;
-			other = 0;
-			break;
-		case SHAPE_IGNORED:
+	if (behind == 0 || (b->behind == behind && b->stream == stream))
+		return behind == 0 ? NULL : b;
+	if (!line_piece_before(s->data, behind, &p))
+		return NULL;
+	line_parse(s->data + p.start, p.end - p.start > 1024 ? 1024 :
+	    p.end - p.start, &l);
+	line_styles_apply(styles, &l);
+	b->behind = behind;
+	b->start = p.start;
+	b->key = l.key;
+	b->stream = stream;
+	b->shape = (uint8_t)shape_of(&l);
+	b->marks = (uint8_t)marks_of(&l, b->shape);
+	return b;
+}
+
+/* On the way back from an event. */
+struct walk {
+	struct block	*out;
+	int		 other;		/* lines of a message in a row */
+	bool		 first;		/* no frame of this exception yet */
+	/* The line read next belongs to the chain for sure; after a Traceback
+	 * mark it does only if a linking sentence comes first. */
+	bool		 linked;
+};
+
+static void
+walk_link(struct walk *w, const struct block_line *l)
+{
+	w->out->depth++;
+	w->out->begin = l->start;
+	w->linked = w->first = true;
+	w->other = 0;
+}
+
+static void
+walk_frame(struct walk *w, const struct block_line *l)
+{
+	w->out->traceback = true;
+	w->out->begin = l->start;
+	w->out->saving |= (l->marks & MARK_SAVING) != 0;
+	w->out->loading |= (l->marks & MARK_LOADING) != 0;
+	if (l->marks & MARK_FILE) {
+		if (w->out->frame == SIZE_MAX)
+			w->out->frame = l->start;
+		w->first = false;
+	}
+	w->other = 0;
+}
+
+/* Takes a line in; false where the chain ends. */
+static bool
+walk_line(struct walk *w, const struct block_line *l)
+{
+	struct block *out = w->out;
+
+	if (!w->linked) {
+		if (l->shape == SHAPE_IGNORED)
 			out->ignored = true;
+		if (l->shape != SHAPE_LINK && !(l->marks & MARK_CAUGHT))
+			return false;
+		walk_link(w, l);
+		return true;
+	}
+	switch (l->shape) {
+	case SHAPE_TRACEBACK:
+		out->traceback = true;
+		out->begin = l->start;
+		w->linked = false;
+		return true;
+	case SHAPE_FRAME:
+		walk_frame(w, l);
+		return true;
+	case SHAPE_LINK:
+		walk_link(w, l);	/* excerpts lack the Traceback mark */
+		return true;
+	case SHAPE_IGNORED:
+		out->ignored = true;
+		return false;
+	default:
+		return ++w->other <= MESSAGE_MAX &&
+		    (!out->traceback || out->depth > 0 || w->first);
+	}
+}
+
+void
+block_find(struct block_lines *seen, const struct stream *s,
+    const struct line_styles *styles, const struct event *e, struct block *out)
+{
+	struct walk w = { .out = out, .first = true, .linked = true };
+	const struct block_line *l;
+	size_t at = e->start;
+	int lines;
+
+	*out = (struct block){ .begin = e->start, .frame = SIZE_MAX };
+	for (lines = 0; lines < LINES_MAX && out->depth < CHAIN_MAX; lines++) {
+		if ((l = line_before(seen, s, e->stream, styles, at)) == NULL)
 			return;
-		default:
-			if (++other > MESSAGE_MAX || (out->traceback && out->depth == 0
-			    && !first))
-				return;
-			break;
-		}
+		at = l->start;
+		if (l->key == e->key && l->shape != SHAPE_BLANK &&
+		    !walk_line(&w, l))
+			return;
 	}
 }
 

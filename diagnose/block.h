@@ -24,8 +24,15 @@ struct block {
 	int	depth;		/* exceptions of the chain before this one */
 };
 
-void	block_find(const struct stream *, const struct line_styles *,
-	    const struct event *, struct block *out);
+/* Remembers lines that were looked at, of any stream: events that stand close to
+ * each other look back over the same ones.  The styles of a stream must stay what
+ * they were.  NULL without memory. */
+struct block_lines;
+struct block_lines *block_lines_new(void);
+void	block_lines_free(struct block_lines *);
+
+void	block_find(struct block_lines *, const struct stream *,
+	    const struct line_styles *, const struct event *, struct block *out);
 
 /* False for a mark that is only quoted: no frame comes behind it. */
 bool	block_is_real(const struct stream *, const struct line_styles *,

@@ -196,7 +196,7 @@ add_event(struct case_file *c, const struct event *e,
 
 	if (facts_got_over(f, e) && !facts_loss_stays_bad(f, e))
 		return 0;
-	block_find(s, &c->events.styles, e, &block);
+	block_find(c->lines, s, &c->events.styles, e, &block);
 	if (block.ignored)
 		return 0;
 	if ((p = case_add(c, err)) == NULL)
@@ -358,7 +358,8 @@ case_read(struct case_file *c, struct rule_set *set, const struct feed *feed,
 	c->set = set;
 	c->feed = feed;
 	c->facts = calloc(feed->count + 1, sizeof(*c->facts));
-	if (c->facts == NULL)
+	c->lines = block_lines_new();
+	if (c->facts == NULL || c->lines == NULL)
 		return err_memory(err);
 	if (events_begin(&c->events, set, feed, set->threads > 0 ?
 	    set->threads - 1 : ahead_threads(feed), err) == -1)
@@ -380,6 +381,7 @@ case_fini(struct case_file *c)
 	events_fini(&c->events);
 	exits_fini(&c->exits);
 	table_fini(&c->tables);
+	block_lines_free(c->lines);
 	free(c->facts);
 	free(c->causes);
 	memset(c, 0, sizeof(*c));

@@ -47,6 +47,7 @@ struct case_file {
 	struct exit_list exits;
 	struct table_list tables;
 	struct stream_facts *facts;	/* per stream */
+	struct block_lines *lines;
 	struct cause	*causes;
 	size_t		 count, cap;
 	bool		 unknown_exception;

@@ -3,8 +3,10 @@
  * test_diagnose_block.c - tracebacks and dumps in all the forms in which they are
  * printed; with the shipped rules.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "diagnose/block.h"
 #include "diagnose/causes.h"
 #include "rule_fixture.h"
 #include "unit.h"
@@ -232,9 +234,70 @@ START_TEST(forms)
 }
 END_TEST
 
+/* Events of any line and writer find the same with lines remembered from others, of
+ * this stream and of another one, as with none; also where many short lines want the
+ * same place in what is remembered. */
+START_TEST(remembered)
+{
+	static const char *const texts[] = {
+		"Traceback (most recent call last):", "  File \"/w/t.py\", line 3",
+		"    go()", "KeyError: 'a'", "", "x", "Exception ignored in: f",
+		"During handling of the above exception, another exception occurred:",
+		"  File \"/w/checkpoint.py\", line 9, in save",
+		"KeyError: Caught KeyError in DataLoader worker process 0."
+	};
+	const struct line_styles styles = {0};
+	struct block_lines *seen = block_lines_new(), *fresh;
+	struct block a, b;
+	static char text[2][1 << 16];
+	struct stream s[2] = {{0}};
+	unsigned r = 1, i, k;
+	size_t at, found = 0;
+	struct line l;
+
+	ck_assert_ptr_nonnull(seen);
+	for (i = 0; i < 2; i++) {
+		for (s[i].len = 0; s[i].len < sizeof(text[i]) - 200;) {
+			r = r * 1103515245 + 12345;
+			k = s[i].len < 9000 ? r >> 16 & 1 : r >> 20 & 1;
+			s[i].len += (size_t)snprintf(text[i] + s[i].len, 200,
+			    "%s%s\n", s[i].len < 9000 ? "" : k ? "[rank1]: " :
+			    "[rank0]: ", texts[s[i].len < 9000 ? 4 + k :
+			    (r >> 16) % 10]);
+		}
+		s[i].data = text[i];
+	}
+	for (i = 0; i < 4000; i++) {
+		struct event e = { .stream = r >> 30 & 1 };
+
+		r = r * 1103515245 + 12345;
+		at = (r >> 8) % (s[e.stream].len - 200);
+		at = (size_t)((char *)memchr(text[e.stream] + at, '\n', 200) + 1 -
+		    text[e.stream]);
+		line_parse(text[e.stream] + at, 12, &l);
+		e.start = at;
+		e.key = l.key;
+		fresh = block_lines_new();
+		ck_assert_ptr_nonnull(fresh);
+		block_find(seen, &s[e.stream], &styles, &e, &a);
+		block_find(fresh, &s[e.stream], &styles, &e, &b);
+		block_lines_free(fresh);
+		ck_assert_uint_eq(a.begin, b.begin);
+		ck_assert_uint_eq(a.frame, b.frame);
+		ck_assert_int_eq(a.depth, b.depth);
+		ck_assert(a.traceback == b.traceback && a.ignored == b.ignored &&
+		    a.saving == b.saving && a.loading == b.loading);
+		found += a.traceback;
+	}
+	ck_assert_uint_gt(found, 100);
+	block_lines_free(seen);
+}
+END_TEST
+
 static void
 add(TCase *t)
 {
+	tcase_add_test(t, remembered);
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_loop_test(t, forms, 0, (int)(sizeof(rows) / sizeof(rows[0])));
 }
