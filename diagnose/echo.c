@@ -25,14 +25,6 @@ is_exception(const struct cause *a)
 	    s != SOURCE_LAUNCHER;
 }
 
-static bool
-same_chain(const struct cause *a, const struct cause *b)
-{
-	return is_exception(a) && is_exception(b) &&
-	    a->event.stream == b->event.stream &&
-	    a->block.begin == b->block.begin && a->event.key == b->event.key;
-}
-
 /* "KeyError: Caught KeyError in DataLoader worker process 0.", and "Exception:" alone
  * of torch.multiprocessing: only passed on. */
 static bool
@@ -47,33 +39,65 @@ is_passed_on(const struct case_file *c, const struct cause *a)
 	    (n >= 10 && n < 12 && memcmp(data + e->text, "Exception:", 10) == 0);
 }
 
+/* True when an earlier exception of a chain yields to a later one. */
+static bool
+yields(const struct case_file *c, const struct cause *a, const struct cause *b)
+{
+	return b->event.rule->def.priority > a->event.rule->def.priority ||
+	    (a->rank_class >= CLASS_SYMPTOM && b->rank_class < CLASS_SYMPTOM) ||
+	    (a->reason == b->reason && is_passed_on(c, a));
+}
+
+/* The chains met so far, each with what stays of it: a hash table. */
+struct chains {
+	struct cause	**list;
+	size_t		 size;		/* a power of two */
+};
+
+/* Where the chain of an exception is, or is to be. */
+static struct cause **
+chain_of(const struct chains *t, const struct cause *a)
+{
+	size_t i = (size_t)((a->block.begin ^ a->event.key) *
+	    0x9e3779b97f4a7c15ull >> 20) + a->event.stream;
+
+	for (i &= t->size - 1; t->list[i] != NULL; i = (i + 1) & (t->size - 1))
+		if (t->list[i]->event.stream == a->event.stream &&
+		    t->list[i]->block.begin == a->block.begin &&
+		    t->list[i]->event.key == a->event.key)
+			break;
+	return &t->list[i];
+}
+
 /* Of one chain the most telling exception stays, the first of equals that is not
  * only passed on. */
-static void
-fold_chains(struct case_file *c)
+static int
+fold_chains(struct case_file *c, struct err *err)
 {
-	size_t i, k;
+	struct chains t = { .size = 16 };
+	struct cause **stays;
+	size_t i;
 
+	while (t.size < 2 * c->count)
+		t.size *= 2;
+	if ((t.list = calloc(t.size, sizeof(struct cause *))) == NULL)
+		return err_memory(err);
 	for (i = 0; i < c->count; i++) {
 		struct cause *a = &c->causes[i];
 
-		for (k = i + 1; k < c->count && !a->echo; k++) {
-			struct cause *b = &c->causes[k];
-
-			if (b->event.stream != a->event.stream)
-				break;
-			if (b->echo || !same_chain(a, b))
-				continue;
-			if (b->event.rule->def.priority >
-			    a->event.rule->def.priority ||
-			    (a->rank_class >= CLASS_SYMPTOM &&
-			    b->rank_class < CLASS_SYMPTOM) ||
-			    (a->reason == b->reason && is_passed_on(c, a)))
-				a->echo = true;
-			else
-				b->echo = true;
+		if (a->echo || !is_exception(a))
+			continue;
+		stays = chain_of(&t, a);
+		if (*stays == NULL || yields(c, *stays, a)) {
+			if (*stays != NULL)
+				(*stays)->echo = true;
+			*stays = a;
+		} else {
+			a->echo = true;
 		}
 	}
+	free(t.list);
+	return 0;
 }
 
 static bool
@@ -186,7 +210,10 @@ echo_mark(struct case_file *c, struct err *err)
 
 	if (list == NULL)
 		return err_memory(err);
-	fold_chains(c);
+	if (fold_chains(c, err) == -1) {
+		free(list);
+		return -1;
+	}
 	n = find_explainers(c, list);
 	for (i = 0; i < n; i++)
 		if (!list[i]->echo)
