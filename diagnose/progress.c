@@ -205,6 +205,17 @@ find_text(const struct words *w, const char *text)
 	return memmem(w->p, w->len, text, strlen(text)) != NULL;
 }
 
+/* It counts steps as "N/M" and does not call them so: a bar with its rate, an epoch,
+ * MMEngine's "Iter(train) [  310/1000]", Swin's "Train: [0/300][10/1251]", Keras'
+ * "12/100 [===>...] - ETA: 10s - loss: 0.5", Composer's "[batch=128/48000]:". */
+static bool
+counts_steps(const struct words *w, const struct progress *p, bool rate)
+{
+	return rate || find_text(w, "Epoch") || find_text(w, "[batch=") ||
+	    (p->has_loss && (find_text(w, "train") || find_text(w, "Train") ||
+	    find_text(w, " - loss: ")));
+}
+
 /* "Epoch: [0][415/1736]" and " 12/1000 [00:10<01:00, 1.2it/s": N of the last
  * "N/M" that a bar or an epoch counts. */
 static bool
@@ -220,10 +231,9 @@ find_bar(const struct words *w, struct progress *out)
 	int64_t a, b;
 	size_t i, end, start;
 	bool rate = find_text(w, "it/s") || find_text(w, "s/it");
-	bool epoch = find_text(w, "Epoch");
 	double x;
 
-	if (!rate && !epoch)
+	if (!counts_steps(w, out, rate))
 		return false;
 	for (no = not_steps; *no != NULL; no++)
 		if (find_text(w, *no))

@@ -42,6 +42,24 @@ static const struct row rows[] = {
 	  "train_step_timing in s: 0.5", 5, 10.4, -1 },
 	{ "step 18,250 loss 2.5", 18250, 2.5, -1 },
 	{ "Step: 424k | Loss: 0.2836", 424000, 0.2836, -1 },
+	/* counted, and not called steps */
+	{ "2026/01/31 03:12:41 - mmengine - INFO - Iter(train) [  310/120460]  lr: "
+	  "3.3e-05  eta: 1 day, 4:29:39  time: 2.9128  memory: 15266  loss: 4.1693",
+	  310, 4.1693, -1 },
+	{ "2026/01/31 03:12:41 - mmengine - INFO - Epoch(train)  [1][  50/1000]  lr: "
+	  "1e-05  loss: 4.5", 50, 4.5, -1 },
+	{ "2026-01-31 03:12:41,641 - mmdet - INFO - Epoch [1][50/7330]\tlr: 1.9e-03, "
+	  "eta: 10:12:01, loss: 1.25", 50, 1.25, -1 },
+	{ "[2026-01-31 03:12:41 swin] (main.py 213): INFO Train: [0/300][10/1251]\teta "
+	  "0:50:00 lr 0.000002\t time 0.5 (0.6)\tloss 6.9 (7.0)", 10, 6.9, -1 },
+	{ "[batch=128/48000]:", 128, -1, -1 },
+	{ " 12/100 [==>...........] - ETA: 10s - loss: 0.5", 12, 0.5, -1 },
+	{ "Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.3", 640, 2.3, -1 },
+	{ "completed step: 12, seconds: 1.2, TFLOP/s/device: 110.5, loss: 9.25", 12,
+	  9.25, -1 },
+	{ "2026/01/31 03:12:41 - mmengine - INFO - Iter(val) [  310/500]  eta: 0:10:00",
+	  -2, -1, -1 },
+	{ "copied 12/100 files of the training set", -2, -1, -1 },
 	{ "saving checkpoint at step 100", -2, -1, -1 },
 	{ "iteration", -2, -1, -1 },
 	{ "the loss of power at node 3", -2, -1, -1 },
