@@ -6,6 +6,7 @@
  * one on the same node at that time; a Xid confirms a CUDA error of its node.  Kernel
  * logs reach back far: what is older than the job has nothing to do with it.
  */
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,31 @@ got_over_elsewhere(const struct case_file *c, const struct cause *p)
 	return false;
 }
 
+/* A rank that lost a peer names the node of the record: then the record counts
+ * whatever the clocks say, which may be minutes apart. */
+static bool
+is_lost_peer(const struct case_file *c, const struct cause *p)
+{
+	size_t i, n = strcspn(p->event.node, ".");
+	const char *node = p->event.node, *line, *at, *end;
+
+	for (i = 0; n > 0 && i < c->count; i++) {
+		const struct event *e = &c->causes[i].event;
+
+		if (c->causes[i].exit || e->stream == p->event.stream ||
+		    strcmp(c->causes[i].reason->name, "nccl_remote_error") != 0)
+			continue;
+		line = c->feed->streams[e->stream].data + e->start;
+		end = line + e->len;
+		at = memmem(line, e->len, node, n);
+		if (at != NULL && (at == line || !isalnum((unsigned char)at[-1])) &&
+		    (at + n == end || !isalnum((unsigned char)at[n])) &&
+		    (size_t)(at - line) >= e->text - e->start)
+			return true;
+	}
+	return false;
+}
+
 bool
 confirm_got_over_later(const struct case_file *c, const struct event *e)
 {
@@ -78,7 +104,8 @@ confirm_drop(struct case_file *c)
 			    p->time_ns < first - around) ||
 			    (last != LINE_NO_TIME && p->time_ns > last + around));
 			drop |= !zones && p->event.rule->def.source !=
-			    SOURCE_SCHEDULER && got_over_elsewhere(c, p);
+			    SOURCE_SCHEDULER && got_over_elsewhere(c, p) &&
+			    !(is_kernel(p) && is_lost_peer(c, p));
 		}
 		if (!drop)
 			c->causes[n++] = *p;

@@ -407,6 +407,30 @@ START_TEST(shared_fault_excludes_nobody)
 }
 END_TEST
 
+/* The clock of n2 is behind; who lost a peer there ties its record to the failure. */
+START_TEST(lost_peer_outweighs_clocks)
+{
+	static const char *const names[] = { "n2", "n9", "n22" };
+	char log[600];
+	struct verdict v;
+	size_t i;
+
+	put("n2.kmsg", "Jan 31 03:02:41 n2 kernel: NVRM: Xid (3b:00): 79, lost\n");
+	for (i = 0; i < 3; i++) {
+		snprintf(log, sizeof(log),
+		    "2026-01-31 03:11:40 step 1 loss 2.0\n"
+		    "2026-01-31 03:12:40 step 2 loss 1.9\n"
+		    "2026-01-31 03:12:41 step 3 loss 1.8\n"
+		    "Connection closed by peer %s<41109>\n", names[i]);
+		put("rank00000.log", log);
+		diagnose_dir(&v);
+		ck_assert_str_eq(v.reason, i == 0 ? "gpu_lost" :
+		    "nccl_remote_error");
+		verdict_fini(&v);
+	}
+}
+END_TEST
+
 /* In the output of a rank, a node that the job did not run on is what someone wrote
  * about it; its own node, also by its full name, and those of others are not. */
 START_TEST(foreign_node_is_not_excluded)
@@ -561,6 +585,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, silent_exit_is_undetermined);
 	tcase_add_test(t, kernel_record_names_the_node);
 	tcase_add_test(t, shared_fault_excludes_nobody);
+	tcase_add_test(t, lost_peer_outweighs_clocks);
 	tcase_add_test(t, foreign_node_is_not_excluded);
 	tcase_add_test(t, watchdog_names_who_is_missing);
 	tcase_add_test(t, confidence_falls);
