@@ -220,7 +220,8 @@ causes_find_all(struct rule_set *set, const struct feed *feed,
 	confirm_drop(&c);
 	if (case_add_ends(&c, err) == -1)
 		goto out;
-	confirm_join(&c);
+	if (confirm_join(&c, err) == -1)
+		goto out;
 	if (echo_mark(&c, err) == -1)
 		goto out;
 	w = ask_watchdog(&c, choose(&c), out);

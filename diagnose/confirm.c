@@ -113,36 +113,112 @@ confirm_drop(struct case_file *c)
 	c->count = n;
 }
 
-/* The rank whose process has this number on a node; -1 when no one says. */
-static int
-rank_of_pid(const struct case_file *c, const struct cause *p, int pid)
+/* Who has a process number: an exit record, a row of a table or a candidate, in this
+ * order. */
+struct owner {
+	int		 pid;
+	uint32_t	 index;		/* counted through all three */
+	bool		 silent;	/* the first of a number: none tells a rank */
+};
+
+struct victim {
+	struct cause	*cause;
+	int		 pid;
+};
+
+/* What the candidates are looked for by, each list in their order. */
+struct join {
+	struct case_file *c;
+	struct owner	*owners;	/* by number */
+	struct victim	*victims;	/* of a kill */
+	struct cause	**errors;	/* of CUDA */
+	size_t		 owner_count, victim_count, error_count;
+};
+
+/* The first of the owners of a number; NULL when it has none. */
+static struct owner *
+first_owner(const struct join *j, int pid)
 {
-	size_t i;
+	size_t from = 0, to = j->owner_count, mid;
 
-	for (i = 0; i < c->exits.count; i++) {
-		const struct exit_record *r = &c->exits.list[i];
-		const char *node = c->feed->streams[r->stream].node;
-
-		if (r->pid == pid && (node == NULL || *p->event.node == '\0' ||
-		    strcmp(node, p->event.node) == 0))
-			return r->rank;
+	while (from < to) {
+		mid = from + (to - from) / 2;
+		if (j->owners[mid].pid < pid)
+			from = mid + 1;
+		else
+			to = mid;
 	}
-	for (i = 0; i < c->tables.count; i++) {
+	return from < j->owner_count && j->owners[from].pid == pid ?
+	    &j->owners[from] : NULL;
+}
+
+static bool
+may_be_node(const char *host, const struct cause *p)
+{
+	return host == NULL || *host == '\0' || *p->event.node == '\0' ||
+	    strcmp(host, p->event.node) == 0;
+}
+
+/* Tells the rank that an owner has, or -1 when it does not know; `here`: it may be
+ * the process on the node of p. */
+static int
+rank_of_owner(const struct join *j, const struct owner *o, const struct cause *p,
+    bool *here)
+{
+	const struct case_file *c = j->c;
+	size_t i = o->index;
+	const struct cause *q;
+
+	if (i < c->exits.count) {
+		*here = may_be_node(
+		    c->feed->streams[c->exits.list[i].stream].node, p);
+		return c->exits.list[i].rank;
+	}
+	if ((i -= c->exits.count) < c->tables.count) {
 		const struct table_entry *e = &c->tables.list[i];
 
-		if (e->pid == pid && (*e->host == '\0' ||
-		    *p->event.node == '\0' || strcmp(e->host, "localhost") == 0 ||
-		    strcmp(e->host, p->event.node) == 0))
-			return e->rank;
+		*here = strcmp(e->host, "localhost") == 0 ||
+		    may_be_node(e->host, p);
+		return e->rank;
 	}
 	/* "mpirun noticed that process rank 1 with PID 81 on node n2 ..." */
-	for (i = 0; i < c->count; i++)
-		if (c->causes[i].event.pid == pid &&
-		    c->causes[i].event.rank >= 0 &&
-		    !c->causes[i].event.rank_is_task &&
-		    !echo_other_node(p, &c->causes[i]))
-			return c->causes[i].event.rank;
+	q = &c->causes[i - c->tables.count];
+	*here = q->event.rank >= 0 && !q->event.rank_is_task &&
+	    !echo_other_node(p, q);
+	return q->event.rank_is_task ? -1 : q->event.rank;
+}
+
+/* The rank whose process has this number on a node; -1 when no one says. */
+static int
+rank_of_pid(const struct join *j, const struct cause *p, int pid)
+{
+	struct owner *first = first_owner(j, pid), *o = first;
+	const struct owner *end = j->owners + j->owner_count;
+	bool silent = true, here;
+	int rank;
+
+	if (first == NULL || first->silent)
+		return -1;
+	for (; o < end && o->pid == pid; o++) {
+		rank = rank_of_owner(j, o, p, &here);
+		if (here)
+			return rank;
+		silent &= rank < 0;
+	}
+	first->silent = silent;
 	return -1;
+}
+
+/* Others may learn it from this one now. */
+static void
+set_rank(const struct join *j, struct cause *p, int rank)
+{
+	struct owner *first = p->event.pid > 0 ? first_owner(j, p->event.pid) :
+	    NULL;
+
+	p->event.rank = rank;
+	if (first != NULL && rank >= 0)
+		first->silent = false;
 }
 
 static int
@@ -182,10 +258,10 @@ together(const struct cause *a, const struct cause *b)
 }
 
 static void
-complete(struct cause *to, const struct cause *from)
+complete(const struct join *j, struct cause *to, const struct cause *from)
 {
 	if (to->event.rank == -1)
-		to->event.rank = from->event.rank;
+		set_rank(j, to, from->event.rank);
 	if (to->event.node[0] == '\0')
 		memcpy(to->event.node, from->event.node, EVENT_NODE_MAX);
 	if (to->event.gpu[0] == '\0')
@@ -194,26 +270,26 @@ complete(struct cause *to, const struct cause *from)
 
 /* An OOM record and those that may be its victims. */
 static void
-join_kill(struct case_file *c, struct cause *o)
+join_kill(const struct join *j, struct cause *o)
 {
 	struct cause *victim = NULL;
-	int pid = pid_of(c, o), other;
+	int pid = pid_of(j->c, o);
 	bool far = false, exact = false;
 	size_t i;
 
 	if (pid > 0 && o->event.rank == -1)
-		o->event.rank = rank_of_pid(c, o, pid);
-	for (i = 0; i < c->count; i++) {
-		struct cause *p = &c->causes[i];
+		set_rank(j, o, rank_of_pid(j, o, pid));
+	for (i = 0; i < j->victim_count; i++) {
+		struct cause *p = j->victims[i].cause;
 
-		if (p == o || !is_victim(c, p))
+		if (p == o)
 			continue;
-		other = pid_of(c, p);
-		if (pid > 0 && other == pid && !echo_other_node(o, p)) {
+		if (pid > 0 && j->victims[i].pid == pid &&
+		    !echo_other_node(o, p)) {
 			p->echo = true;
 			victim = p;
 			exact = true;
-		} else if (echo_other_node(o, p) || !together(o, p)) {
+		} else if (!together(o, p) || echo_other_node(o, p)) {
 			far = true;
 		} else if (victim == NULL) {
 			victim = p;
@@ -223,7 +299,7 @@ join_kill(struct case_file *c, struct cause *o)
 		o->confirmed = true;
 		victim->echo = true;
 		if (exact || o->event.rank == -1)
-			complete(o, victim);
+			complete(j, o, victim);
 	} else if (far && o->event.rank == -1) {
 		/* Another process, on another node or at another time. */
 		o->late = true;
@@ -232,42 +308,97 @@ join_kill(struct case_file *c, struct cause *o)
 
 /* A GPU's record and the first CUDA error of its node. */
 static void
-join_gpu(struct case_file *c, struct cause *x)
+join_gpu(const struct join *j, struct cause *x)
 {
 	struct cause *first = NULL;
-	int pid = pid_of(c, x);
+	int pid = pid_of(j->c, x);
 	size_t i;
 
 	if (pid > 0 && x->event.rank == -1)
-		x->event.rank = rank_of_pid(c, x, pid);
-	for (i = 0; i < c->count; i++) {
-		struct cause *p = &c->causes[i];
+		set_rank(j, x, rank_of_pid(j, x, pid));
+	for (i = 0; i < j->error_count; i++) {
+		struct cause *p = j->errors[i];
 
-		if (is_kernel(p) || strstr(p->reason->name, "cu") !=
-		    p->reason->name || echo_other_node(x, p) || !together(x, p))
-			continue;
-		if (first == NULL || cause_compare(p, first) < 0)
+		if ((first == NULL || cause_compare(p, first) < 0) &&
+		    together(x, p) && !echo_other_node(x, p))
 			first = p;
 	}
 	if (first == NULL)
 		return;
 	x->confirmed = true;
-	complete(x, first);		/* it has a GPU of its own */
+	complete(j, x, first);		/* it has a GPU of its own */
 }
 
-void
-confirm_join(struct case_file *c)
+static int
+by_pid(const void *a, const void *b)
 {
-	size_t i;
+	const struct owner *x = a, *y = b;
 
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static void
+add_owner(struct join *j, int pid, size_t index)
+{
+	if (pid > 0)
+		j->owners[j->owner_count++] = (struct owner){ .pid = pid,
+		    .index = (uint32_t)index };
+}
+
+static int
+prepare(struct join *j, struct err *err)
+{
+	struct case_file *c = j->c;
+	size_t others = c->exits.count + c->tables.count, i;
+
+	j->owners = calloc(others + c->count + 1, sizeof(*j->owners));
+	j->victims = calloc(c->count + 1, sizeof(*j->victims));
+	j->errors = calloc(c->count + 1, sizeof(struct cause *));
+	if (j->owners == NULL || j->victims == NULL || j->errors == NULL)
+		return err_memory(err);
+	for (i = 0; i < c->exits.count; i++)
+		add_owner(j, c->exits.list[i].pid, i);
+	for (i = 0; i < c->tables.count; i++)
+		add_owner(j, c->tables.list[i].pid, c->exits.count + i);
+	for (i = 0; i < c->count; i++) {
+		struct cause *p = &c->causes[i];
+
+		add_owner(j, p->event.pid, others + i);
+		if (is_victim(c, p))
+			j->victims[j->victim_count++] =
+			    (struct victim){ p, pid_of(c, p) };
+		if (!is_kernel(p) && strncmp(p->reason->name, "cu", 2) == 0)
+			j->errors[j->error_count++] = p;
+	}
+	qsort(j->owners, j->owner_count, sizeof(*j->owners), by_pid);
+	return 0;
+}
+
+int
+confirm_join(struct case_file *c, struct err *err)
+{
+	struct join j = { .c = c };
+	size_t i;
+	int rc = -1;
+
+	if (prepare(&j, err) == -1)
+		goto out;
 	for (i = 0; i < c->count; i++) {
 		struct cause *p = &c->causes[i];
 
 		if (p->event.rank == -1 && p->event.pid > 0 && !is_kernel(p))
-			p->event.rank = rank_of_pid(c, p, p->event.pid);
-		if (is_reason(p, "host_oom") && is_kernel(p))
-			join_kill(c, p);
+			set_rank(&j, p, rank_of_pid(&j, p, p->event.pid));
+		if (is_kernel(p) && is_reason(p, "host_oom"))
+			join_kill(&j, p);
 		else if (is_kernel(p) && p->event.gpu[0] != '\0')
-			join_gpu(c, p);
+			join_gpu(&j, p);
 	}
+	rc = 0;
+out:
+	free(j.owners);
+	free(j.victims);
+	free(j.errors);
+	return rc;
 }

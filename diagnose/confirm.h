@@ -14,6 +14,6 @@ void	confirm_drop(struct case_file *);
 bool	confirm_got_over_later(const struct case_file *, const struct event *);
 /* Joins kernel records with the ends and errors of ranks; completes ranks and
  * nodes on both sides. */
-void	confirm_join(struct case_file *);
+int	confirm_join(struct case_file *, struct err *err);
 
 #endif
