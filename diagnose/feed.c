@@ -342,7 +342,7 @@ stream_line(const struct stream *s, size_t offset)
 		from = s->marks[lo - 1];
 	n = count_newlines(s->data + from.offset, offset - from.offset);
 	stream_release(s, from.offset, offset);
-	return from.lines + n + 1;
+	return (s->renumbered ? 0 : s->lines_before) + from.lines + n + 1;
 }
 
 uint64_t
@@ -355,7 +355,8 @@ stream_lines(const struct stream *s)
 	/* A newline as the last byte ends the last line. */
 	if (s->kind != STREAM_ERROR && s->mark_count > 0 &&
 	    s->marks[s->mark_count - 1].offset == s->len)
-		n = s->marks[s->mark_count - 1].lines +
+		n = (s->renumbered ? 0 : s->lines_before) +
+		    s->marks[s->mark_count - 1].lines +
 		    (s->data[s->len - 1] != '\n');
 	else
 		n = stream_line(s, s->len - 1);

@@ -42,6 +42,7 @@ struct stream {
 	struct map	 map;		/* when mapped */
 	struct line_mark *marks;	/* see stream_mark() */
 	size_t		 mark_count, mark_cap;
+	uint64_t	 lines_before;	/* in the file, not among the bytes */
 	bool		 renumbered;	/* they count lines of another form of it */
 };
 
@@ -54,6 +55,10 @@ struct feed {
 	size_t		 heap;		/* bytes of streams that are not mapped */
 	struct feed_seen *seen;
 	struct feed_store *store;
+	uint64_t	spool_max;	/* bytes in TMPDIR; 0: by the space there */
+	/* Told of the bytes unpacked so far from one file, when it is not NULL. */
+	void		(*spooled)(uint64_t bytes, void *arg);
+	void		*spooled_arg;
 };
 
 /* Adds what a path names: a file, a directory (searched to the bottom, names in

@@ -59,6 +59,12 @@ take_spool(struct feed *f, struct stream *s, struct feed_spool *spool,
 	if ((rc = feed_spool_finish(spool, s, err)) == 0 &&
 	    why->code != ERR_NONE)
 		feed_add_missing(f, s->name, text);
+	if (spool->dropped > 0) {
+		snprintf(text, sizeof(text), "%sthe first %llu MiB were not kept: "
+		    "TMPDIR has no room", what,
+		    (unsigned long long)spool->dropped >> 20);
+		feed_add_missing(f, s->name, text);
+	}
 	return rc;
 }
 
@@ -233,6 +239,7 @@ from_json(struct feed *f, struct stream *s, struct err *err)
 	if (!feed_json_is_log(s))
 		return 0;
 	feed_spool_init(&spool, f);
+	spool.keep_all = true;
 	feed_json_decode(s, &spool, s, &why);
 	rc = take_spool(f, s, &spool, "JSON, ", &why, err);
 	feed_spool_fini(&spool);

@@ -328,7 +328,7 @@ feed_json_decode(const struct stream *s, struct feed_spool *out,
 	struct decoder d = { .out = out, .marks = marks };
 	const char *p = s->data, *end = s->data + s->len, *next;
 	size_t at, released = 0;
-	uint64_t number = 0;
+	uint64_t number = s->lines_before;
 	int rc = 0;
 
 	for (; p < end && rc == 0; p = next + 1, number++) {

@@ -3,12 +3,14 @@
  * feed_spool.c - a file without a name, for bytes that cannot be mapped where
  * they come from.
  *
- * Decides how much that may be: a few kilobytes may unpack to terabytes.
+ * Decides how much that may be: a few kilobytes may unpack to terabytes; and what of
+ * it stays.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -17,9 +19,12 @@
 #define HEAP_ONE_MAX	((size_t)1 << 20)
 #define LEN_MAX		((uint64_t)64 << 30)
 
+#define DROP_READ	65536u
+
 struct feed_store {
 	int		fd;
 	uint64_t	end;	/* at a page, where the next stream may begin */
+	uint64_t	used;	/* bytes in the file, without its holes */
 	uint64_t	max;
 };
 
@@ -75,20 +80,70 @@ store_of(struct feed *f, struct err *err)
 	t->max = UINT64_MAX;
 	if (fstatvfs(t->fd, &fs) == 0)
 		t->max = (uint64_t)fs.f_bavail * fs.f_frsize / 4 * 3;
+	if (f->spool_max > 0 && f->spool_max < t->max)
+		t->max = f->spool_max;
 	return f->store = t;
+}
+
+/* -1 when the range cannot be read. */
+static int64_t
+count_lines(int fd, uint64_t from, uint64_t to)
+{
+	const char *p, *end;
+	char block[DROP_READ];
+	int64_t lines = 0;
+	ssize_t n;
+
+	for (; from < to; from += (uint64_t)n) {
+		n = pread(fd, block, to - from < sizeof(block) ?
+		    (size_t)(to - from) : sizeof(block), (off_t)from);
+		if (n <= 0)
+			return -1;
+		end = block + n;
+		for (p = block; (p = memchr(p, '\n', (size_t)(end - p))) != NULL;
+		    p++)
+			lines++;
+	}
+	return lines;
+}
+
+/* Gives the first half of the spool back to the file system. */
+static bool
+drop_beginning(struct feed_spool *s)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t n = s->len / 2 / page * page;
+	struct feed_store *t = s->feed->store;
+	int64_t lines;
+
+	if (s->keep_all || n == 0 ||
+	    (lines = count_lines(t->fd, s->start, s->start + n)) == -1 ||
+	    fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	    (off_t)s->start, (off_t)n) == -1)
+		return false;
+	t->used -= n;
+	s->start += n;
+	s->len -= n;
+	s->dropped += n;
+	s->dropped_lines += (uint64_t)lines;
+	return true;
 }
 
 static int
 write_file(struct feed_spool *s, const char *data, size_t len, struct err *err)
 {
 	struct feed_store *t = s->feed->store;
-	uint64_t at = s->start + s->len;
+	uint64_t at;
 	ssize_t n;
 
-	if (s->len + len > LEN_MAX || at + len > t->max)
+	while (s->len + len > LEN_MAX || t->used + len > t->max) {
+		if (drop_beginning(s))
+			continue;
 		return err_set(err, ERR_LIMIT, "more than %llu MiB, which is what "
 		    "%s can take", (unsigned long long)(s->len >> 20),
 		    temp_dir());
+	}
+	at = s->start + s->len;
 	while (len > 0) {
 		n = pwrite(t->fd, data, len, (off_t)at);
 		if (n == -1 && errno == EINTR)
@@ -99,8 +154,11 @@ write_file(struct feed_spool *s, const char *data, size_t len, struct err *err)
 		data += n;
 		len -= (size_t)n;
 		at += (uint64_t)n;
+		t->used += (uint64_t)n;
 	}
 	s->len = at - s->start;
+	if (s->feed->spooled != NULL)
+		s->feed->spooled(s->dropped + s->len, s->feed->spooled_arg);
 	return 0;
 }
 
@@ -151,6 +209,7 @@ feed_spool_finish(struct feed_spool *s, struct stream *stream, struct err *err)
 	    (size_t)s->len, err) == -1)
 		return -1;
 	t->end = (s->start + s->len + page - 1) / page * page;
+	stream->lines_before += s->dropped_lines;
 	return 0;
 }
 

@@ -17,13 +17,17 @@ struct feed_spool {
 	struct buf	 heap;
 	size_t		 heap_max;
 	bool		 in_file;
+	bool		 keep_all;	/* rather an error than the end alone */
 	uint64_t	 start;		/* in the file */
 	uint64_t	 len;
+	uint64_t	 dropped;	/* bytes at the beginning ... */
+	uint64_t	 dropped_lines;	/* ... and their newlines */
 };
 
 void	feed_spool_init(struct feed_spool *, struct feed *);
-/* ERR_LIMIT when there would be more than TMPDIR should take; what was written
- * before stays. */
+/* Where there would be more than TMPDIR should take, the beginning gives way: a
+ * failure is told at the end.  ERR_LIMIT where that is not possible; what was
+ * written before stays. */
 int	feed_spool_write(struct feed_spool *, const void *data, size_t len,
 	    struct err *err);
 /* Hands everything to a stream, in place of the bytes it had. */

@@ -19,6 +19,8 @@ struct meter {
 void	meter_init(struct meter *);
 /* meter is a struct meter, so that this can be a callback. */
 void	meter_update(uint64_t done, uint64_t all, void *meter);
+/* Before anything is read: of one file. */
+void	meter_unpack(uint64_t bytes, void *meter);
 /* Takes the line away. */
 void	meter_end(struct meter *);
 

@@ -162,7 +162,7 @@ diagnose(const struct diagnose_opts *o, struct rule_set *set, char **paths,
 	const struct causes_extra extra = { o->all ? &all : NULL, meter_update,
 	    &meter };
 	struct verdict v = {0};
-	struct feed feed = {0};
+	struct feed feed = { .spooled = meter_unpack, .spooled_arg = &meter };
 	int rc = -1;
 
 	meter_init(&meter);

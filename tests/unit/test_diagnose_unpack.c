@@ -323,6 +323,35 @@ START_TEST(bounds)
 }
 END_TEST
 
+/* Too large for TMPDIR: the end stays, and its lines keep their numbers. */
+START_TEST(end_is_kept)
+{
+	static const size_t maxima[] = { 1200000, 1700000, 3000000 };
+	size_t i, len = 5000000;
+	struct buf packed = {0};
+	char *data = lines(len);
+
+	pack(ZSTD, data, len, &packed);
+	for (i = 0; i < 3; i++) {
+		struct feed f = { .spool_max = maxima[i] };
+		const struct stream *s;
+
+		read_bytes(&f, "a.zst", packed.data, packed.len);
+		expect_missing(&f, "MiB were not kept");
+		ck_assert_uint_eq(f.count, 1);
+		s = &f.streams[0];
+		ck_assert_uint_le(s->len, maxima[i]);
+		ck_assert_uint_gt(s->len, maxima[i] / 3);
+		ck_assert_int_eq(memcmp(s->data, data + len - s->len, s->len), 0);
+		ck_assert_uint_eq(stream_line(s, s->len - 1), (len - 1) / 80 + 1);
+		ck_assert_uint_eq(stream_lines(s), (len - 1) / 80 + 1);
+		feed_fini(&f);
+	}
+	free(data);
+	buf_fini(&packed);
+}
+END_TEST
+
 START_TEST(not_read)
 {
 	struct feed f = {0};
@@ -459,6 +488,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, cut_or_damaged);
 	tcase_add_test(t, trailing_bytes);
 	tcase_add_test(t, bounds);
+	tcase_add_test(t, end_is_kept);
 	tcase_add_test(t, not_read);
 	tcase_add_loop_test(t, utf16, 0, 8);
 	tcase_add_test(t, byte_order_mark);
