@@ -12,6 +12,7 @@
 
 #include "diagnose/collector.h"
 #include "diagnose/guard.h"
+#include "diagnose/time_text.h"
 
 static struct match *
 compiled(struct match **slot, const char *pattern, struct rule *r)
@@ -159,6 +160,22 @@ group_number(const struct match *m, const char *name, int64_t def)
 	return v;
 }
 
+/* Slurm writes the time into the message: "CANCELLED AT 2026-01-31T03:12:41". */
+static void
+read_inner_time(struct event *e, const struct line *line)
+{
+	const char *at = memmem(line->text, line->len, " AT ", 4);
+	struct line_time when;
+
+	if (at == NULL)
+		return;
+	at += 4;
+	if (time_read(at, (size_t)(line->text + line->len - at), &when) == 0)
+		return;
+	e->when = when;
+	e->time_ns = when.clock == CLOCK_DATE ? when.ns : LINE_NO_TIME;
+}
+
 void
 collector_fill(struct event *e, struct rule *r, const struct line *line,
     size_t text)
@@ -173,6 +190,8 @@ collector_fill(struct event *e, struct rule *r, const struct line *line,
 	e->level = line->level;
 	e->time_ns = line->time_ns;
 	e->when = line->when;
+	if (e->when.clock == CLOCK_NONE && r->def.source == SOURCE_SCHEDULER)
+		read_inner_time(e, line);
 	e->rank = (int)group_number(m, "rank", line->rank);
 	e->task = line->task;
 	e->rank_is_task = line->rank_is_task && e->rank == line->rank;

@@ -14,6 +14,7 @@
 #define TIME_LINES	40		/* looked at for the first and last time */
 #define LINE_MAX_LOOK	512
 #define OLDER_NS	60000000000ll
+#define HOLD_OUT_NS	600000000000ll	/* no scheduler's grace is longer */
 
 void
 facts_init(struct stream_facts *f)
@@ -48,7 +49,8 @@ find_progress(const struct stream *s, struct stream_facts *f)
 		if (f->progress == SIZE_MAX) {
 			f->progress = p.start;
 			f->step = step.step;
-			f->finite = step.has_loss && isfinite(step.loss);
+			f->finite = step.has_loss && isfinite(step.loss) &&
+			    (!step.has_grad_norm || isfinite(step.grad_norm));
 			f->step_time = time_of(s, &p);
 		} else if (step.step < 0 || step.step != f->step) {
 			f->progress_before = p.start;
@@ -91,33 +93,36 @@ facts_read(struct stream_facts *f, const struct stream *s)
 	find_times(s, f);
 }
 
-/* Its last step was completed before a line that stands before it: logs of several
- * ranks in one file, one behind the other. */
-static bool
-is_older(const struct stream_facts *f, const struct event *e)
+/* How long after a line the last step was completed; 0 when no one says. */
+static int64_t
+step_after(const struct stream_facts *f, const struct event *e)
 {
 	const struct line_time *step = &f->step_time;
 	int64_t when, then;
 
 	if (step->clock < CLOCK_NO_DATE || e->when.clock < CLOCK_NO_DATE)
-		return false;
+		return 0;
 	when = clock_near(&e->when, step->clock == CLOCK_DATE ? step->ns :
 	    LINE_NO_TIME);
 	then = clock_near(step, e->when.clock == CLOCK_DATE ? e->when.ns :
 	    LINE_NO_TIME);
-	return when - then > OLDER_NS;
+	return when == LINE_NO_TIME || then == LINE_NO_TIME ? 0 : then - when;
 }
 
-/* What a scheduler says is followed by some steps while ranks still hold out; many
- * are another attempt that writes into the same file. */
+/* Steps behind a line say that training got over it, unless they are older: logs of
+ * several ranks in one file, one behind the other.  What a scheduler says is followed
+ * by some steps while ranks still hold out; many, or later ones, are another attempt
+ * that writes into the same file. */
 bool
 facts_got_over(const struct stream_facts *f, const struct event *e)
 {
-	size_t grace = e->rule->def.source == SOURCE_SCHEDULER ?
-	    GRACE_BYTES : 0;
+	int64_t after = step_after(f, e);
 
-	return f->progress_before != SIZE_MAX &&
-	    f->progress_before > e->start + grace && !is_older(f, e);
+	if (f->progress_before == SIZE_MAX || f->progress_before < e->start ||
+	    after < -OLDER_NS)
+		return false;
+	return e->rule->def.source != SOURCE_SCHEDULER || after > HOLD_OUT_NS ||
+	    f->progress_before > e->start + GRACE_BYTES;
 }
 
 bool

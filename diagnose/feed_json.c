@@ -155,21 +155,47 @@ text_of(const cJSON *o)
 	return cJSON_IsString(text) || cJSON_IsArray(text) ? text : NULL;
 }
 
+/* What came with an exception; a logger may print it without a text. */
+static const cJSON *
+trace_of(const cJSON *o)
+{
+	static const char *const keys[] = {
+		"exc_info", "exception", "exc_text", "stack_trace", "traceback", NULL
+	};
+	const cJSON *trace = first_of(o, keys);
+
+	return cJSON_IsString(trace) ? trace : NULL;
+}
+
+static const cJSON *
+level_of(const cJSON *o)
+{
+	static const char *const keys[] = {
+		"level", "levelname", "severity", "log.level", "PRIORITY", NULL
+	};
+
+	return first_of(o, keys);
+}
+
+/* Told apart from data by what only a record has beside its text. */
+static bool
+is_record(const cJSON *o)
+{
+	return cJSON_IsObject(o) && (text_of(o) != NULL || trace_of(o) != NULL) &&
+	    strncmp(json_str(o, "schema", ""), "holdfast.", 9) != 0 &&
+	    (time_of(o) != NULL || trace_of(o) != NULL ||
+	    read_level(level_of(o)) != NULL || cJSON_HasObjectItem(o, "stream"));
+}
+
 /* False when the line is no record; otherwise the object is the caller's. */
 static bool
 record_open(const char *line, size_t len, struct record *r)
 {
-	const cJSON *text;
-
 	memset(r, 0, sizeof(*r));
 	if (len < 2 || len > RECORD_MAX || *line != '{' ||
 	    json_parse(line, len, &r->object, NULL) == -1)
 		return false;
-	text = text_of(r->object);
-	if (text != NULL && cJSON_IsObject(r->object) &&
-	    strncmp(json_str(r->object, "schema", ""), "holdfast.", 9) != 0 &&
-	    (time_of(r->object) != NULL ||
-	    cJSON_HasObjectItem(r->object, "stream")))
+	if (is_record(r->object))
 		return true;
 	cJSON_Delete(r->object);
 	return false;
@@ -178,20 +204,14 @@ record_open(const char *line, size_t len, struct record *r)
 static int
 record_read(struct record *r, struct buf *text)
 {
-	static const char *const levels[] = {
-		"level", "levelname", "severity", "log.level", "PRIORITY", NULL
-	};
 	static const char *const nodes[] = {
 		"_HOSTNAME", "hostname", "host", "node", NULL
 	};
-	static const char *const traces[] = {
-		"exc_info", "exception", "stack_trace", "traceback", NULL
-	};
-	const cJSON *o = r->object, *trace = first_of(o, traces);
+	const cJSON *o = r->object, *trace = trace_of(o);
 	const cJSON *pod = cJSON_GetObjectItemCaseSensitive(o, "kubernetes");
 
 	read_time(time_of(o), r);
-	r->level = read_level(first_of(o, levels));
+	r->level = read_level(level_of(o));
 	r->node = name_of(first_of(o, nodes));
 	if (r->node == NULL)
 		r->node = name_of(cJSON_GetObjectItemCaseSensitive(pod, "host"));
@@ -200,12 +220,11 @@ record_read(struct record *r, struct buf *text)
 	r->rank = (int)json_int(o, "rank", -1);
 	r->pid = atoi(json_str(o, "_PID", "-1"));
 	buf_clear(text);
-	if (read_text(text_of(o), text) == -1)
+	if (text_of(o) != NULL && read_text(text_of(o), text) == -1)
 		return -1;
-	if (cJSON_IsString(trace) && (buf_puts(text, "\n") == -1 ||
-	    read_text(trace, text) == -1))
+	if (trace != NULL && text->len > 0 && buf_puts(text, "\n") == -1)
 		return -1;
-	return 0;
+	return trace != NULL ? read_text(trace, text) : 0;
 }
 
 /* What each line of the record begins with, in forms that prefix.c reads. */

@@ -158,6 +158,22 @@ prefix_json(struct cursor *c)
 	return 0;
 }
 
+/* Megatron: " [2026-01-31 03:12:41] iteration ..." */
+static size_t
+prefix_indented_time(struct cursor *c)
+{
+	struct cursor at = *c;
+	size_t n;
+
+	if (!has(c, " ["))
+		return 0;
+	at.p++;
+	if ((n = prefix_time(&at)) == 0)
+		return 0;
+	c->timed = at.timed;
+	return n + 1;
+}
+
 /* Bars that an exception group draws before the lines of its members. */
 static size_t
 prefix_group_bar(struct cursor *c)
@@ -194,6 +210,7 @@ static const struct {
 	{ prefix_srun, DIGIT | SPACE },
 	{ prefix_priority, LETTER | OTHER },
 	{ prefix_time, LETTER | DIGIT | BRACKET | PAREN },
+	{ prefix_indented_time, SPACE },
 	{ prefix_host_program, LETTER | DIGIT },
 	{ prefix_kernel, BRACKET },
 	{ prefix_bracket_rank, BRACKET },

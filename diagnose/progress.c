@@ -68,11 +68,15 @@ find_word(const struct words *w, const char *word, size_t *at)
 	return false;
 }
 
-/* Skips what may stand between a name and its value: quotes, one of : = [ (. */
+/* Skips what may stand between a name and its value: quotes, one of : = [ (, and the
+ * three dots of "Step... 100". */
 static size_t
 skip_to_value(const struct words *w, size_t i)
 {
 	size_t start = i;
+
+	if (w->len - i > 4 && memcmp(w->p + i, "... ", 4) == 0)
+		return i + 4;
 
 	while (i < w->len && i - start < 12 && strchr(" \t'\":=[(", w->p[i]) &&
 	    w->p[i] != '\0')
@@ -207,13 +211,38 @@ find_text(const struct words *w, const char *text)
 
 /* It counts steps as "N/M" and does not call them so: a bar with its rate, an epoch,
  * MMEngine's "Iter(train) [  310/1000]", Swin's "Train: [0/300][10/1251]", Keras'
- * "12/100 [===>...] - ETA: 10s - loss: 0.5", Composer's "[batch=128/48000]:". */
+ * "12/100 [===>...] - ETA: 10s - loss: 0.5", Composer's "[batch=128/48000]:",
+ * ColossalAI's "[100/1000] Loss:9.8". */
 static bool
 counts_steps(const struct words *w, const struct progress *p, bool rate)
 {
 	return rate || find_text(w, "Epoch") || find_text(w, "[batch=") ||
 	    (p->has_loss && (find_text(w, "train") || find_text(w, "Train") ||
-	    find_text(w, " - loss: ")));
+	    find_text(w, " - loss: ") || find_text(w, "] Loss:")));
+}
+
+/* torchtune: "1|100|Loss: 1.12: 100%|###| 12/12", epoch and step before the bar of
+ * an epoch. */
+static bool
+find_between_bars(const struct words *w, struct progress *out)
+{
+	const char *at = memmem(w->p, w->len, "|Loss: ", 7);
+	size_t end, i = at != NULL ? (size_t)(at - w->p) : 0, start = i;
+
+	while (start > 0 && isdigit((unsigned char)w->p[start - 1]))
+		start--;
+	return start < i && start > 0 && w->p[start - 1] == '|' &&
+	    read_count(w, start, &out->step, &end) && end == i;
+}
+
+/* What makes a step without a loss on its line one that was done: a gradient norm,
+ * the words of DeepSpeed, Megatron and T5X, OLMo's "[step=100/557000,epoch=0]". */
+static bool
+is_done(const struct words *w)
+{
+	return find_text(w, "skipped=") || find_text(w, "/grad_norm") ||
+	    find_text(w, "elapsed time per iteration") ||
+	    find_text(w, "Training: step ") || find_text(w, "[step=");
 }
 
 /* "Epoch: [0][415/1736]" and " 12/1000 [00:10<01:00, 1.2it/s": N of the last
@@ -288,7 +317,7 @@ progress_parse(const char *line, size_t len, struct progress *out)
 		"iteration_time", NULL
 	};
 	struct words w = { .p = line, .len = len < LOOK_MAX ? len : LOOK_MAX };
-	bool dict = false, bar = false, deepspeed;
+	bool dict = false, bar = false;
 
 	*out = (struct progress){ .step = -1, .total = -1, .loss = NAN,
 	    .grad_norm = NAN, .step_ms = NAN };
@@ -298,13 +327,12 @@ progress_parse(const char *line, size_t len, struct progress *out)
 	out->has_loss = find_real(&w, losses, &out->loss);
 	find_step(&w, out);
 	if (out->step < 0)
-		bar = find_bar(&w, out);
+		bar = find_between_bars(&w, out) || find_bar(&w, out);
 	if (out->step < 0 && !out->has_loss)
 		return false;
-	dict = out->has_loss && find_text(&w, "'loss'");
-	deepspeed = out->step >= 0 && find_text(&w, "skipped=");
-	if (out->step >= 0 && !out->has_loss && !bar && !deepspeed &&
-	    !find_text(&w, "elapsed time per iteration"))
+	dict = out->has_loss && (find_text(&w, "'loss'") ||
+	    find_text(&w, "Progress on:train"));
+	if (out->step >= 0 && !out->has_loss && !bar && !is_done(&w))
 		return false;
 	if (out->step < 0 && !dict)
 		return false;

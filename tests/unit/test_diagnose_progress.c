@@ -55,6 +55,17 @@ static const struct row rows[] = {
 	{ "[batch=128/48000]:", 128, -1, -1 },
 	{ " 12/100 [==>...........] - ETA: 10s - loss: 0.5", 12, 0.5, -1 },
 	{ "Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.3", 640, 2.3, -1 },
+	{ "step:100 - actor/pg_loss:-0.0112 - actor/grad_norm:0.31", 100, -1, -1 },
+	{ "I0131 03:12:41.451247 140641718562816 trainer.py:501] Training: step 198",
+	  198, -1, -1 },
+	{ "I 2026-01-31 03:12:41,112 levanter.tracker Progress on:train 1.20kit/50.0kit "
+	  "rate:1.1it/s remaining:12:11:10 postfix:loss=3.5", -1, 3.5, -1 },
+	{ "2026-01-31 03:12:41.100 n7:0 olmo.train:1141 INFO [step=100/557000,epoch=0]",
+	  100, -1, -1 },
+	{ "1|100|Loss: 1.125: 100%|#| 12/12 [00:10<00:00,  2.00it/s]", 100, 1.125, -1 },
+	{ "Step... 100 | Loss: 2.25, Learning Rate: 0.0001", 100, 2.25, -1 },
+	{ "[01/31/26 03:12:41] INFO     colossalai - INFO: [100/1000] Loss:9.75, Step "
+	  "time: 1.2s", 100, 9.75, -1 },
 	{ "completed step: 12, seconds: 1.2, TFLOP/s/device: 110.5, loss: 9.25", 12,
 	  9.25, -1 },
 	{ "2026/01/31 03:12:41 - mmengine - INFO - Iter(val) [  310/500]  eta: 0:10:00",
