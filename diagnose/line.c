@@ -141,16 +141,16 @@ line_end(const char *data, size_t len, size_t at)
 static size_t
 behind_end(const char *data, size_t from, size_t at)
 {
-	const char *nl, *cr;
+	const char *nl, *cr, *end;
 	size_t n;
 
 	for (; at > from; at -= n) {
 		n = at - from < BLOCK ? at - from : BLOCK;
 		nl = memrchr(data + at - n, '\n', n);
-		cr = memrchr(data + at - n, '\r', n);
+		end = nl != NULL ? nl + 1 : data + at - n;
+		cr = memrchr(end, '\r', (size_t)(data + at - end));
 		if (nl != NULL || cr != NULL)
-			return (size_t)((nl == NULL || (cr != NULL && cr > nl) ?
-			    cr : nl) + 1 - data);
+			return (size_t)((cr != NULL ? cr : nl) + 1 - data);
 	}
 	return from;
 }

@@ -20,10 +20,12 @@
 
 #define DEPTH_MAX	40
 
-/* What is known of a part.  exact: all it can match; best: required. */
+/* What is known of a part.  exact: all it can match; best: required.  repeated: what
+ * is exact may stand there more than once. */
 struct part {
 	struct set	*exact;
 	struct set	*best;
+	bool		 repeated;
 };
 
 struct parser {
@@ -48,7 +50,7 @@ give_up(struct parser *ps, const char *why)
 {
 	if (ps->why == NULL)
 		ps->why = why;
-	return (struct part){ NULL, NULL };
+	return (struct part){ .exact = NULL };
 }
 
 static void
@@ -62,16 +64,16 @@ static struct part
 part_char(struct parser *ps, char c)
 {
 	if (c == '\0')
-		return (struct part){ NULL, NULL };
+		return (struct part){ .exact = NULL };
 	if (ps->fold)
 		c = (char)tolower((unsigned char)c);
-	return (struct part){ set_of(&c, 1), NULL };
+	return (struct part){ .exact = set_of(&c, 1) };
 }
 
 static struct part
 part_empty(void)
 {
-	return (struct part){ set_of("", 0), NULL };
+	return (struct part){ .exact = set_of("", 0) };
 }
 
 static int
@@ -115,12 +117,12 @@ parse_escape(struct parser *ps)
 		return part_empty();
 	case 'd': case 'D': case 's': case 'S': case 'w': case 'W':
 	case 'h': case 'H': case 'v': case 'V': case 'N': case 'R': case 'X':
-		return (struct part){ NULL, NULL };
+		return (struct part){ .exact = NULL };
 	default:
 		if (isdigit((unsigned char)c)) {
 			while (isdigit((unsigned char)*ps->p))
 				ps->p++;
-			return (struct part){ NULL, NULL };
+			return (struct part){ .exact = NULL };
 		}
 		if (isalpha((unsigned char)c))
 			return give_up(ps, "has an escape that is not understood");
@@ -210,7 +212,7 @@ parse_class(struct parser *ps)
 		set_free(s);
 		s = NULL;
 	}
-	return (struct part){ s, NULL };
+	return (struct part){ .exact = s };
 }
 
 /* Skips a group whose text says nothing about required literals. */
@@ -351,7 +353,7 @@ parse_atom(struct parser *ps)
 	case '\\':
 		return parse_escape(ps);
 	case '.':
-		return (struct part){ NULL, NULL };
+		return (struct part){ .exact = NULL };
 	case '^':
 	case '$':
 		return part_empty();
@@ -436,11 +438,11 @@ parse_repeat(struct parser *ps)
 	}
 	if (least == 0) {
 		part_free(p);
-		return (struct part){ NULL, NULL };
+		return (struct part){ .exact = NULL };
 	}
-	/* At least once: it is required, what follows it is not known. */
-	p.best = better(ps, p.best, p.exact);
-	p.exact = NULL;
+	/* At least once: the first one stands behind what is before it, and the
+	 * last one before what follows. */
+	p.repeated = true;
 	return p;
 }
 
@@ -456,10 +458,13 @@ sequence_add(const struct parser *ps, struct part *seq, struct set **run,
 		if (more != NULL) {
 			set_free(*run);
 			*run = more;
-			part_free(p);
-			return;
+			if (!p.repeated) {
+				part_free(p);
+				return;
+			}
 		}
-		/* Too many: keep what is there, begin anew with this part. */
+		/* Too many, or repeated: keep what is there, begin anew with this
+		 * part. */
 		seq->best = better(ps, seq->best, *run);
 		*run = p.exact;
 		set_free(seq->exact);
@@ -480,7 +485,7 @@ sequence_add(const struct parser *ps, struct part *seq, struct set **run,
 static struct part
 parse_sequence(struct parser *ps)
 {
-	struct part seq = { set_of("", 0), NULL };
+	struct part seq = { .exact = set_of("", 0) };
 	struct set *run = set_of("", 0);
 
 	while (*ps->p != '\0' && *ps->p != '|' && *ps->p != ')' &&
@@ -508,7 +513,7 @@ part_required(const struct parser *ps, const struct part *p)
 static struct part
 parse_alternatives(struct parser *ps)
 {
-	struct part all = { set_new(), set_new() }, p;
+	struct part all = { .exact = set_new(), .best = set_new() }, p;
 	bool fold = ps->fold, one = true;
 
 	if (++ps->depth > DEPTH_MAX)

@@ -4,19 +4,14 @@
  *
  * Decides nothing about lines or rules: it reads raw bytes and reports where a
  * literal stands.  A kernel (scan_x86.c, or the scalar one here) names positions
- * where a fragment may stand; a bitmap of hashed fragments, small enough for
- * the first-level cache, drops most of the wrong ones; what is left is compared
- * with the literals of that fragment.
+ * where a fragment may stand; those where one does are compared with its literals.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/scan_kernel.h"
 
-#define HASH_BITS	16
-#define HASH_SIZE	(1u << HASH_BITS)
 #define SLOTS		8192u	/* at least twice the fragments */
-#define ANY_CASE	0x20202020u	/* ASCII letters differ in this bit */
 
 struct entry {
 	uint32_t	literal;
@@ -44,19 +39,9 @@ struct scanner {
 	struct entry	*entries;
 	struct fragment	*fragments;
 	size_t		 fragment_count;
-	uint64_t	 bits[HASH_SIZE / 64];
 	uint16_t	 slots[SLOTS];	/* hash of a fragment -> its number + 1 */
 	struct scan_masks masks;
 };
-
-static uint32_t
-read_fragment(const char *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 static uint64_t
 read_word(const char *p)
@@ -65,12 +50,6 @@ read_word(const char *p)
 
 	memcpy(&v, p, sizeof(v));
 	return v;
-}
-
-static uint32_t
-hash(uint32_t fragment)
-{
-	return (fragment * 0x9e3779b1u) >> (32 - HASH_BITS);
 }
 
 static bool
@@ -82,16 +61,14 @@ is_letter(char c)
 
 /* The exit for short buffers, ends of buffers and other processors. */
 static size_t
-run_scalar(const uint64_t *bits, const char *data, size_t from, size_t len,
+run_scalar(const struct scan_masks *m, const char *data, size_t from, size_t len,
     struct scan_found *f)
 {
 	size_t at = from, count = f->count, lines = 0;
-	uint32_t h;
 
 	for (; at + SCAN_FRAGMENT <= len && count < SCAN_BATCH; at++) {
-		h = hash(read_fragment(data + at) | ANY_CASE);
 		f->at[count] = at;
-		count += bits[h / 64] >> (h % 64) & 1;
+		count += scan_is_hashed(m, data + at);
 		lines += data[at] == '\n';
 	}
 	if (at + SCAN_FRAGMENT > len && count < SCAN_BATCH)
@@ -191,8 +168,9 @@ same_masks(const struct scan_literal *a, const struct scan_literal *b)
 static int
 add_fragment(struct scanner *s, const struct scan_literal *l, struct err *err)
 {
-	uint32_t value = read_fragment(l->text + l->offset) | ANY_CASE;
-	uint32_t h = hash(value);
+	uint32_t value = scan_read_fragment(l->text + l->offset) |
+	    SCAN_ANY_CASE;
+	uint32_t h = scan_hash(value);
 	struct fragment *f;
 	size_t slot;
 
@@ -203,7 +181,7 @@ add_fragment(struct scanner *s, const struct scan_literal *l, struct err *err)
 		f = &s->fragments[s->fragment_count++];
 		f->value = value;
 		s->slots[slot] = (uint16_t)s->fragment_count;
-		s->bits[h / 64] |= 1ull << (h % 64);
+		s->masks.hashed[h / 64] |= 1ull << (h % 64);
 	}
 	f->count++;
 	allow(f->before, l, l->offset - 1u);
@@ -266,10 +244,10 @@ scan_new(const struct scan_literal *literals, size_t count,
 		s->fragments[i].first = at;
 	}
 	for (i = count; i-- > 0;) {
-		uint32_t v = read_fragment(literals[i].text +
-		    literals[i].offset) | ANY_CASE;
+		uint32_t v = scan_read_fragment(literals[i].text +
+		    literals[i].offset) | SCAN_ANY_CASE;
 
-		f = find_fragment(s, v, hash(v), NULL);
+		f = find_fragment(s, v, scan_hash(v), NULL);
 		fill_entry(&s->entries[--f->first], &literals[i], (uint32_t)i);
 	}
 	choose_level(s);
@@ -356,11 +334,10 @@ static bool
 report(const struct scanner *s, const char *data, size_t len, size_t at,
     scan_hit_fn hit, void *arg)
 {
-	uint32_t v = read_fragment(data + at) | ANY_CASE, h = hash(v), i;
-	const struct fragment *f;
+	uint32_t v = scan_read_fragment(data + at) | SCAN_ANY_CASE, i;
+	const struct fragment *f = find_fragment(s, v, scan_hash(v), NULL);
 
-	if (!(s->bits[h / 64] >> (h % 64) & 1) ||
-	    (f = find_fragment(s, v, h, NULL)) == NULL)
+	if (f == NULL)
 		return true;
 	if ((at > 0 && !allows(f->before, data[at - 1])) ||
 	    (at + SCAN_FRAGMENT < len &&
@@ -389,9 +366,9 @@ scan_run(const struct scanner *s, const char *data, size_t len,
 		if (s->kernel != NULL)
 			at = s->kernel(&s->masks, data, at, len, &f);
 		if (f.count < SCAN_BATCH && len - at < 128)
-			at = run_scalar(s->bits, data, at, len, &f);
+			at = run_scalar(&s->masks, data, at, len, &f);
 		else if (s->kernel == NULL)
-			at = run_scalar(s->bits, data, at, len, &f);
+			at = run_scalar(&s->masks, data, at, len, &f);
 		for (i = 0; i < f.count; i++)
 			if (!report(s, data, len, f.at[i], hit, arg))
 				return f.newlines;

@@ -76,8 +76,10 @@ run_avx2(const struct scan_masks *m, const char *data, size_t from,
 			continue;
 		bits = ~(uint32_t)_mm256_movemask_epi8(
 		    _mm256_cmpeq_epi8(r, zero));
-		for (; bits != 0; bits &= bits - 1)
-			f->at[count++] = at + (size_t)__builtin_ctz(bits);
+		for (; bits != 0; bits &= bits - 1) {
+			f->at[count] = at + (size_t)__builtin_ctz(bits);
+			count += scan_is_hashed(m, data + f->at[count]);
+		}
 	}
 	f->count = count;
 	f->newlines += lines;
@@ -120,8 +122,10 @@ run_vbmi(const struct scan_masks *m, const char *data, size_t from,
 			r = _mm512_or_si512(r, b[0]);
 		}
 		bits = _mm512_test_epi8_mask(r, r);
-		for (; bits != 0; bits &= bits - 1)
-			f->at[count++] = at + (size_t)__builtin_ctzll(bits);
+		for (; bits != 0; bits &= bits - 1) {
+			f->at[count] = at + (size_t)__builtin_ctzll(bits);
+			count += scan_is_hashed(m, data + f->at[count]);
+		}
 	}
 	f->count = count;
 	f->newlines += lines;
