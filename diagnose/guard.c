@@ -53,17 +53,24 @@ is_guess(const char *before, size_t len)
 	return false;
 }
 
-/* "| a | b |" */
+/* "| a | b |" of a manual.  What programs draw (nvidia-smi, dcgmi) has columns of a
+ * width, filled up with spaces, and quotes no `code`. */
 static bool
 is_table_row(const struct line *l)
 {
 	size_t i, n = 0, len = l->len;
+	bool drawn = false;
 
 	while (len > 0 && isspace((unsigned char)l->text[len - 1]))
 		len--;
-	for (i = 0; i < len; i++)
+	for (i = 0; i < len; i++) {
 		n += l->text[i] == '|';
-	return n > 2 && l->text[0] == '|' && l->text[len - 1] == '|';
+		drawn |= i >= 3 && l->text[i] == '|' &&
+		    memcmp(l->text + i - 3, "   ", 3) == 0;
+	}
+	if (n < 3 || l->text[0] != '|' || l->text[len - 1] != '|')
+		return false;
+	return !drawn || memchr(l->text, '`', len) != NULL;
 }
 
 /* Source that a traceback shows ("    raise ValueError(...)"), C comments, the

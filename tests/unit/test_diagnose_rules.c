@@ -245,6 +245,8 @@ static const struct mention mentions[] = {
 	{ "# link lost", GUARD_SOURCE },
 	{ "| 7 | link lost | restart |", GUARD_SOURCE },
 	{ "| link lost | restart", GUARD_NONE },
+	{ "| Error: GPU 3     | link lost           |", GUARD_NONE },
+	{ "| `link lost`      | see `lost`          |", GUARD_SOURCE },
 	{ "  // link lost", GUARD_SOURCE },
 	{ " * link lost", GUARD_SOURCE },
 	{ ".It Li link lost", GUARD_SOURCE },
