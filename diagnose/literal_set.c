@@ -17,8 +17,9 @@ set_new(void)
 	struct set *s = malloc(sizeof(*s));
 
 	if (s != NULL) {
-		s->count = s->cap = 0;
-		s->text = NULL;
+		s->count = 0;
+		s->cap = sizeof(s->few) / sizeof(s->few[0]);
+		s->text = s->few;
 		s->quality = NAN;
 	}
 	return s;
@@ -29,18 +30,22 @@ set_free(struct set *s)
 {
 	if (s == NULL)
 		return;
-	free(s->text);
+	if (s->text != s->few)
+		free(s->text);
 	free(s);
 }
 
 static bool
 set_grow(struct set *s)
 {
-	size_t cap = s->cap ? 4 * s->cap : 2;
-	void *p = realloc(s->text, cap * sizeof(*s->text));
+	size_t cap = 4 * s->cap;
+	void *p = realloc(s->text != s->few ? s->text : NULL,
+	    cap * sizeof(*s->text));
 
 	if (p == NULL)
 		return false;
+	if (s->text == s->few)
+		memcpy(p, s->few, sizeof(s->few));
 	s->text = p;
 	s->cap = cap;
 	return true;

@@ -19,7 +19,8 @@ struct set {
 	double	 quality;	/* NAN: not known yet */
 	size_t	 cap;
 	uint8_t	 len[SET_MAX];
-	char	 (*text)[TEXT_MAX];
+	char	 (*text)[TEXT_MAX];	/* `few`, or allocated */
+	char	 few[2][TEXT_MAX];	/* most sets have one string */
 };
 
 /* All that make a set return NULL when memory is short or it does not fit. */

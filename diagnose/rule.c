@@ -150,21 +150,27 @@ rule_set_free(struct rule_set *set)
 	free(set);
 }
 
-/* Room for one more item behind count in an array of items of this size. */
+/* Room for so many items in an array of items of this size. */
+static int
+reserve(void *array, size_t count, size_t *cap, size_t size, struct err *err)
+{
+	void **a = array, *p;
+
+	if (count <= *cap)
+		return 0;
+	if ((p = realloc(*a, count * size)) == NULL)
+		return err_memory(err);
+	*a = p;
+	*cap = count;
+	return 0;
+}
+
+/* Room for one more item behind count. */
 static int
 grow(void *array, size_t count, size_t *cap, size_t size, struct err *err)
 {
-	void **a = array, *p;
-	size_t more;
-
-	if (count < *cap)
-		return 0;
-	more = *cap ? *cap * 2 : 64;
-	if ((p = realloc(*a, more * size)) == NULL)
-		return err_memory(err);
-	*a = p;
-	*cap = more;
-	return 0;
+	return count < *cap ? 0 :
+	    reserve(array, *cap ? *cap * 2 : 64, cap, size, err);
 }
 
 int
@@ -282,6 +288,9 @@ rule_set_add_builtin(struct rule_set *set, struct err *err)
 {
 	size_t i;
 
+	if (reserve(&set->rules, set->count + rule_builtin_count, &set->cap,
+	    sizeof(*set->rules), err) == -1)
+		return -1;
 	for (i = 0; i < reason_builtin_count; i++)
 		if (rule_set_add_reason(set, &reason_builtin[i], err) == -1)
 			return -1;
@@ -293,9 +302,6 @@ rule_set_add_builtin(struct rule_set *set, struct err *err)
 			set->rules[i].def = rule_builtin[i];
 			continue;
 		}
-		if (grow(&set->rules, set->count, &set->cap,
-		    sizeof(*set->rules), err) == -1)
-			return -1;
 		set->rules[set->count++] =
 		    (struct rule){ .def = rule_builtin[i], .after = -1 };
 	}
@@ -423,15 +429,23 @@ rule_literal_count(const struct rule_def *d)
 	return n;
 }
 
+/* Each group lists its rules in their order. */
 const struct scan_literal *
 rule_set_planned(const struct rule_set *set, size_t rule)
 {
-	size_t i;
+	enum rule_group g = rule_group(&set->rules[rule]);
+	size_t from = g > 0 ? set->literal_end[g - 1] : 0, mid;
+	size_t to = set->literal_end[g], end = to;
 
-	for (i = 0; i < set->literal_end[RULES_QUIET]; i++)
-		if (set->literal_rule[i] == rule)
-			return &set->literals[i];
-	return NULL;
+	while (from < to) {
+		mid = from + (to - from) / 2;
+		if (set->literal_rule[mid] < rule)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from < end && set->literal_rule[from] == rule ?
+	    &set->literals[from] : NULL;
 }
 
 /* Appends the literals of a group of rules. */

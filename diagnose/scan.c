@@ -14,12 +14,11 @@
 #define SLOTS		8192u	/* at least twice the fragments */
 
 struct entry {
+	uint64_t	word;		/* the first 8 bytes, 0 behind the literal */
 	uint32_t	literal;
 	uint8_t		offset;		/* of the fragment */
 	uint8_t		len;
-	uint64_t	word;		/* the first 8 bytes */
-	uint64_t	mask;		/* ... as far as the literal goes */
-	uint64_t	fold;		/* bits of its letters' case */
+	bool		fold;
 };
 
 /* A fragment and its literals; most of its occurrences are told from them by the
@@ -43,13 +42,17 @@ struct scanner {
 	struct scan_masks masks;
 };
 
+/* The bits of the first bytes of a word as it lies in memory. */
 static uint64_t
-read_word(const char *p)
+first_bytes(uint8_t count)
 {
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
+	if (count >= 8)
+		return UINT64_MAX;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	return ~(UINT64_MAX >> 8 * count);
+#else
+	return ~(UINT64_MAX << 8 * count);
+#endif
 }
 
 static bool
@@ -108,16 +111,9 @@ add_masks(struct scan_masks *m, const struct scan_literal *l)
 static void
 fill_entry(struct entry *e, const struct scan_literal *l, uint32_t literal)
 {
-	size_t i;
-
 	*e = (struct entry){ .literal = literal, .offset = l->offset,
-	    .len = l->len };
+	    .len = l->len, .fold = l->fold };
 	memcpy(&e->word, l->text, l->len < 8 ? l->len : 8);
-	memset(&e->mask, 0xff, l->len < 8 ? l->len : 8);
-	if (l->fold)
-		for (i = 0; i < l->len && i < 8; i++)
-			if (is_letter(l->text[i]))
-				((unsigned char *)&e->fold)[i] = 0x20;
 }
 
 static void
@@ -317,16 +313,18 @@ stands(const struct scanner *s, const struct entry *e, const char *data,
     size_t len, size_t start)
 {
 	const struct scan_literal *l = &s->literals[e->literal];
+	uint64_t word;
 
 	if (len - start < e->len)
 		return false;
-	if (len - start >= 8) {
-		if (((read_word(data + start) | e->fold) & e->mask) != e->word)
+	if (len - start >= 8 && !e->fold) {
+		memcpy(&word, data + start, sizeof(word));
+		if (((word ^ e->word) & first_bytes(e->len)) != 0)
 			return false;
 		if (e->len <= 8)
 			return true;
 	}
-	return l->fold ? equal_fold(data + start, l->text, e->len) :
+	return e->fold ? equal_fold(data + start, l->text, e->len) :
 	    memcmp(data + start, l->text, e->len) == 0;
 }
 

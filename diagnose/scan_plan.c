@@ -83,32 +83,54 @@ add_place(struct cover *c, uint32_t *slot, uint32_t value, bool any_case,
 	    (uint32_t)literal, (uint8_t)offset };
 }
 
+/* Of a planned literal its fragment alone matters. */
+static void
+list_planned(struct cover *c, size_t literal)
+{
+	const struct scan_literal *l = &c->literals[literal];
+	uint32_t v = scan_fragment_value(l->text + l->offset, l->any_case);
+
+	add_place(c, slot_of(c, v, l->any_case), v, l->any_case, literal,
+	    l->offset);
+}
+
+/* Adds the fragments of a literal whose case does not matter, or those of another
+ * one: in any case where one is there already, and as written. */
+static void
+list_literal(struct cover *c, size_t literal)
+{
+	const struct scan_literal *l = &c->literals[literal];
+	uint32_t *slot, v;
+	size_t k;
+
+	for (k = 0; k + SCAN_FRAGMENT <= l->len; k++) {
+		v = scan_fragment_value(l->text + k, true);
+		slot = slot_of(c, v, true);
+		if (l->fold || *slot != 0)
+			add_place(c, slot, v, true, literal, k);
+		if (l->fold)
+			continue;
+		v = scan_fragment_value(l->text + k, false);
+		add_place(c, slot_of(c, v, false), v, false, literal, k);
+	}
+}
+
 /* First the literals whose case does not matter: the fragments they need may
  * cover others too. */
 static void
 list_places(struct cover *c)
 {
-	const struct scan_literal *l;
-	size_t i, k;
-	uint32_t v;
+	size_t i;
 	int pass;
 
-	for (pass = 0; pass < 2; pass++) {
-		for (i = 0; i < c->count; i++) {
-			l = &c->literals[i];
-			for (k = 0; k + SCAN_FRAGMENT <= l->len; k++) {
-				v = scan_fragment_value(l->text + k, true);
-				if (pass == 0 ? l->fold : !l->fold &&
-				    *slot_of(c, v, true) != 0)
-					add_place(c, slot_of(c, v, true), v, true,
-					    i, k);
-				if (pass == 0 || l->fold)
-					continue;
-				v = scan_fragment_value(l->text + k, false);
-				add_place(c, slot_of(c, v, false), v, false, i, k);
-			}
-		}
-	}
+	for (i = 0; i < c->count; i++)
+		if (c->literals[i].planned)
+			list_planned(c, i);
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < c->count; i++)
+			if (!c->literals[i].planned &&
+			    c->literals[i].fold == (pass == 0))
+				list_literal(c, i);
 }
 
 static int
@@ -267,7 +289,8 @@ cover_init(struct cover *c, struct err *err)
 			return err_set(err, ERR_LIMIT,
 			    "literal '%.80s' is not %d to %d bytes long", l->text,
 			    SCAN_LITERAL_MIN, SCAN_LITERAL_MAX);
-		n += 2 * l->len;
+		n += l->planned ? 1 : (l->fold ? 1 : 2) *
+		    (l->len - SCAN_FRAGMENT + 1u);
 	}
 	for (c->slot_count = 64; c->slot_count < 2 * n;)
 		c->slot_count *= 2;

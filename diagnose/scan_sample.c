@@ -109,19 +109,17 @@ scan_sample_free(struct scan_sample *s)
 	free(s);
 }
 
+/* Lower case in all four bytes at once: the top bit of a byte in `upper` is set where
+ * it is one of A to Z. */
 uint32_t
 scan_fragment_value(const char *fragment, bool any_case)
 {
-	unsigned char c[SCAN_FRAGMENT];
-	uint32_t v;
-	int k;
+	uint32_t v = scan_read_fragment(fragment), low = v & 0x7f7f7f7fu, upper;
 
-	for (k = 0; k < SCAN_FRAGMENT; k++)
-		c[k] = (unsigned char)(any_case ?
-		    tolower((unsigned char)fragment[k]) :
-		    (unsigned char)fragment[k]);
-	memcpy(&v, c, sizeof(v));
-	return v;
+	if (!any_case)
+		return v;
+	upper = (low + 0x3f3f3f3fu) & ~(low + 0x25252525u) & ~v & 0x80808080u;
+	return v | upper >> 2;
 }
 
 double

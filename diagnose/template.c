@@ -21,11 +21,13 @@ struct template {
 	bool		 folded;
 	uint64_t	 prefixes;	/* learnt when it was made */
 	struct outcome	 outcome;
-	char		 text[TEXT_MAX];
 };
 
+/* Texts lie apart: most lines of a healthy log find an empty entry, and memory that
+ * nobody touched is not there. */
 struct templates {
 	struct template	 list[ENTRIES];
+	char		 texts[ENTRIES][TEXT_MAX];
 	bool		 folded;	/* of the key in `text` */
 	uint64_t	 hash;
 	size_t		 loud;		/* hits of the line before quiet ones */
@@ -147,15 +149,17 @@ templates_find(struct collector *c, const char *data, size_t len,
 {
 	struct templates *t = c->templates;
 	const struct template *p;
+	size_t i;
 
 	if (!make_key(c, data, len)) {
 		t->hash = 0;
 		return false;
 	}
-	p = &t->list[t->hash % ENTRIES];
+	i = t->hash % ENTRIES;
+	p = &t->list[i];
 	if (p->len != len || p->hash != t->hash || p->folded != t->folded ||
 	    p->prefixes != c->prefixes ||
-	    memcmp(p->text, t->text, len) != 0)
+	    memcmp(t->texts[i], t->text, len) != 0)
 		return false;
 	if (p->outcome.rule != NULL && t->folded &&
 	    quiet_may_differ(c->set, data, len))
@@ -170,16 +174,18 @@ templates_add(struct collector *c, size_t len, const struct outcome *outcome)
 	struct templates *t = c->templates;
 	bool alike = true;
 	struct template *p;
+	size_t i;
 
 	if (t->hash == 0 || outcome->mark_count > OUTCOME_MARKS ||
 	    c->gave_up || !lone_line(c, t->loud, &alike) ||
 	    (t->folded && !alike))
 		return;
-	p = &t->list[t->hash % ENTRIES];
+	i = t->hash % ENTRIES;
+	p = &t->list[i];
 	p->hash = t->hash;
 	p->len = (uint16_t)len;
 	p->folded = t->folded;
 	p->prefixes = c->prefixes;
 	p->outcome = *outcome;
-	memcpy(p->text, t->text, len);
+	memcpy(t->texts[i], t->text, len);
 }
