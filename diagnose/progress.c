@@ -17,12 +17,15 @@
 
 #define WORDS_MAX	200	/* later ones are not looked at */
 
-/* A line, and where its words begin. */
+/* A line, and where its words begin: those with the same first letter, in any case,
+ * are chained.  0: no further one, else the word's number + 1. */
 struct words {
 	const char	*p;
 	size_t		 len;
 	size_t		 count;
+	uint8_t		 first[26];
 	uint16_t	 start[WORDS_MAX];
+	uint8_t		 next[WORDS_MAX];
 };
 
 static bool
@@ -37,26 +40,36 @@ word_char(char c)
 static void
 find_starts(struct words *w)
 {
+	uint8_t *last[26];
 	bool inside = false, is;
+	unsigned letter;
 	size_t i;
 
+	for (i = 0; i < 26; i++)
+		last[i] = &w->first[i];
 	for (i = 0; i < w->len && w->count < WORDS_MAX; i++) {
 		is = word_char(w->p[i]);
-		if (is && !inside)
-			w->start[w->count++] = (uint16_t)i;
+		letter = (unsigned char)((unsigned char)(w->p[i] | 0x20) - 'a');
+		if (is && !inside && letter < 26) {
+			w->start[w->count] = (uint16_t)i;
+			*last[letter] = (uint8_t)(w->count + 1);
+			last[letter] = &w->next[w->count++];
+			*last[letter] = 0;
+		}
 		inside = is;
 	}
 }
 
-/* Finds `word` as a whole word, any case, from *at on; the offset behind it. */
+/* Finds `word`, in lower case, as a whole word in any case, from *at on; the offset
+ * behind it. */
 static bool
 find_word(const struct words *w, const char *word, size_t *at)
 {
 	size_t n = strlen(word), k, i;
 
-	for (k = 0; k < w->count; k++) {
-		i = w->start[k];
-		if (i < *at || i + n > w->len || (w->p[i] | 0x20) != word[0] ||
+	for (k = w->first[word[0] - 'a']; k != 0; k = w->next[k - 1]) {
+		i = w->start[k - 1];
+		if (i < *at || i + n > w->len ||
 		    strncasecmp(w->p + i, word, n) != 0)
 			continue;
 		if (i + n < w->len && word_char(w->p[i + n]) &&
@@ -226,7 +239,8 @@ counts_steps(const struct words *w, const struct progress *p, bool rate)
 static bool
 find_between_bars(const struct words *w, struct progress *out)
 {
-	const char *at = memmem(w->p, w->len, "|Loss: ", 7);
+	const char *bar = memchr(w->p, '|', w->len), *at = bar == NULL ? NULL :
+	    memmem(bar, w->len - (size_t)(bar - w->p), "|Loss: ", 7);
 	size_t end, i = at != NULL ? (size_t)(at - w->p) : 0, start = i;
 
 	while (start > 0 && isdigit((unsigned char)w->p[start - 1]))
@@ -259,9 +273,12 @@ find_bar(const struct words *w, struct progress *out)
 	const char *const *no;
 	int64_t a, b;
 	size_t i, end, start;
-	bool rate = find_text(w, "it/s") || find_text(w, "s/it");
 	double x;
+	bool rate;
 
+	if (memchr(w->p, '/', w->len) == NULL)
+		return false;
+	rate = find_text(w, "it/s") || find_text(w, "s/it");
 	if (!counts_steps(w, out, rate))
 		return false;
 	for (no = not_steps; *no != NULL; no++)
@@ -317,7 +334,7 @@ progress_parse(const char *line, size_t len, struct progress *out)
 		"iteration_time", NULL
 	};
 	struct words w = { .p = line, .len = len < LOOK_MAX ? len : LOOK_MAX };
-	bool dict = false, bar = false;
+	bool bar = false;
 
 	*out = (struct progress){ .step = -1, .total = -1, .loss = NAN,
 	    .grad_norm = NAN, .step_ms = NAN };
@@ -328,13 +345,10 @@ progress_parse(const char *line, size_t len, struct progress *out)
 	find_step(&w, out);
 	if (out->step < 0)
 		bar = find_between_bars(&w, out) || find_bar(&w, out);
-	if (out->step < 0 && !out->has_loss)
-		return false;
-	dict = out->has_loss && (find_text(&w, "'loss'") ||
-	    find_text(&w, "Progress on:train"));
 	if (out->step >= 0 && !out->has_loss && !bar && !is_done(&w))
 		return false;
-	if (out->step < 0 && !dict)
+	if (out->step < 0 && (!out->has_loss || (!find_text(&w, "'loss'") &&
+	    !find_text(&w, "Progress on:train"))))
 		return false;
 	out->has_grad_norm = find_real(&w, norms, &out->grad_norm);
 	if (!out->has_step_ms)
