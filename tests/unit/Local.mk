@@ -19,6 +19,7 @@ unit_tests += \
 	%D%/test_diagnose_causes \
 	%D%/test_diagnose_clock \
 	%D%/test_diagnose_collect \
+	%D%/test_diagnose_echo \
 	%D%/test_diagnose_entity \
 	%D%/test_diagnose_explain \
 	%D%/test_diagnose_feed \
