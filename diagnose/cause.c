@@ -254,9 +254,10 @@ add_unknown_exception(struct case_file *c, const struct event *mark,
 	struct piece p;
 	struct line line;
 
+	if (facts_got_over(&c->facts[mark->stream], mark))
+		return 0;
 	if (!block_exception(s, &c->events.styles, mark, &p, &line)) {
-		if (!facts_got_over(&c->facts[mark->stream], mark) &&
-		    !has_event_behind(c, mark, to) &&
+		if (!has_event_behind(c, mark, to) &&
 		    block_is_real(s, &c->events.styles, mark))
 			c->unknown_exception = true;
 		return 0;

@@ -39,12 +39,16 @@ is_passed_on(const struct case_file *c, const struct cause *a)
 	    (n >= 10 && n < 12 && memcmp(data + e->text, "Exception:", 10) == 0);
 }
 
-/* True when an earlier exception of a chain yields to a later one. */
+/* True when an earlier exception of a chain yields to a later one: a symptom to a
+ * cause and never the other way round, equals by the priority of their rules. */
 static bool
 yields(const struct case_file *c, const struct cause *a, const struct cause *b)
 {
+	bool symptom = a->rank_class >= CLASS_SYMPTOM;
+
+	if (symptom != (b->rank_class >= CLASS_SYMPTOM))
+		return symptom;
 	return b->event.rule->def.priority > a->event.rule->def.priority ||
-	    (a->rank_class >= CLASS_SYMPTOM && b->rank_class < CLASS_SYMPTOM) ||
 	    (a->reason == b->reason && is_passed_on(c, a));
 }
 

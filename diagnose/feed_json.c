@@ -19,7 +19,8 @@
 #include "common/json.h"
 #include "diagnose/feed_json.h"
 
-#define SAMPLE_LINES	16
+#define SAMPLE_LINES	1000
+#define SMALL		((size_t)16 << 20)
 #define RECORD_MAX	((size_t)1 << 20)	/* longer lines stay as they are */
 #define NAME_MAX_LEN	63
 #define PENDING		((size_t)64 << 10)
@@ -316,6 +317,8 @@ decode_line(struct decoder *d, const char *line, size_t len, uint64_t number,
 	return rc == 0 ? emit(d, ends, number, err) : -1;
 }
 
+/* One record is enough in a log that costs little to copy; a large one is to have
+ * many. */
 bool
 feed_json_is_log(const struct stream *s)
 {
@@ -332,12 +335,12 @@ feed_json_is_log(const struct stream *s)
 			break;
 		if (next == NULL)
 			next = end;
-		if (record_open(p, (size_t)(next - p), &r)) {
+		if (*p == '{' && record_open(p, (size_t)(next - p), &r)) {
 			records++;
 			cJSON_Delete(r.object);
 		}
 	}
-	return records > 0 && 2 * records >= lines;
+	return records > 0 && (s->len < SMALL || 4 * records >= lines);
 }
 
 int

@@ -8,8 +8,8 @@
 #include "diagnose/feed.h"
 #include "diagnose/feed_spool.h"
 
-/* True when half of the first lines are records of a logger or a log driver: objects
- * with a text, and a time or the name of an output in them. */
+/* True when enough of the first lines are records of a logger or a log driver: objects
+ * with a text, and a time, a level or the name of an output in them. */
 bool	feed_json_is_log(const struct stream *);
 
 /* Appends each record as lines that begin with its time, node, rank and level, and

@@ -32,7 +32,7 @@ static const char rules_yaml[] =
     "[nccl_timeout], match: 'NVRM: Xid \\((?<gpu>[0-9a-f:]+)\\): 79'}\n"
     "- {id: oom-record, reason: host_oom, role: confirm, source: kernel, "
     "hides: [process_killed], match: 'Out of memory: Killed process'}\n"
-    "- {id: watchdog, reason: nccl_timeout, role: symptom, "
+    "- {id: watchdog, reason: nccl_timeout, role: symptom, priority: 2, "
     "match: 'Watchdog caught'}\n"
     "- {id: closed, reason: nccl_remote_error, role: symptom, "
     "match: 'Connection closed by peer'}\n"
@@ -56,7 +56,6 @@ static const char rules_yaml[] =
     "- {id: server-up, role: benign, cancels: [server-down], "
     "match: 'server back'}\n";
 
-/* Of the test that runs. */
 static struct rule_set *set;
 static const char *dir;
 
@@ -91,6 +90,8 @@ static const struct row rows[] = {
 	/* an echo alone, and an echo before its cause */
 	{ "Watchdog caught it\n", "symptom_only", "nccl_timeout", 1 },
 	{ "Watchdog caught it\n" TB "KeyError: 'a'\n", "diagnosed", "key_error", 5 },
+	{ TB "KeyError: 'a'\nWatchdog caught it\n", "diagnosed", "key_error", 4 },
+	{ TB "odd.Failure: a\n" STEPS, "no_error", "none", -1 },
 	/* a hardware record wins, wherever it stands */
 	{ TB "RuntimeError: cuda\n[1.0] NVRM: Xid (3b:00): 79, lost\n", "diagnosed",
 	  "gpu_lost", 5 },
@@ -103,7 +104,6 @@ static const struct row rows[] = {
 	{ TB "RuntimeError: x\n\nThe above exception was the direct cause of the "
 	  "following exception:\n\n" TB "ValueError: b\n", "diagnosed",
 	  "value_error", 11 },
-	/* printed, not raised */
 	{ "Exception ignored in: <function D.__del__>\n" TB "KeyError: 'a'\n",
 	  "no_error", "none", -1 },
 	/* the job went on */
@@ -516,7 +516,7 @@ START_TEST(confidence_falls)
 }
 END_TEST
 
-/* Nothing is more certain in a log that tells of steps; a rival makes less so. */
+/* Most certain of nothing in a log that tells of steps; a rival makes less so. */
 START_TEST(confidence_of_logs)
 {
 	static const char *const pairs[][2] = {

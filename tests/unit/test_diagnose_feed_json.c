@@ -80,7 +80,7 @@ static const struct {
 	{ "{\"msg\":3," WHEN "}\n", "{\"msg\":3," WHEN "}\n" },
 	{ "[\"msg\"]\n", "[\"msg\"]\n" },
 	{ "{\"msg\":\"a\"," WHEN "\n", "{\"msg\":\"a\"," WHEN "\n" },
-	{ "a\nb\n{\"msg\":\"a\"," WHEN "}\n", "a\nb\n{\"msg\":\"a\"," WHEN "}\n" },
+	{ "a\nb\nc\nd\n{\"msg\":\"a\"," WHEN "}\n", "a\nb\nc\nd\n" STAMP "a\n" },
 	{ "{\"schema\":\"holdfast.event/1\",\"message\":\"a\"," WHEN "}\n",
 	  "{\"schema\":\"holdfast.event/1\",\"message\":\"a\"," WHEN "}\n" },
 	/* values of other types and lengths */
