@@ -73,6 +73,17 @@ is_pair(const struct cause *a, const struct cause *b)
 	    a->block.begin == b->block.begin && a->event.key == b->event.key;
 }
 
+static bool
+yields(const struct cause *a, const struct cause *b)
+{
+	bool symptom = a->rank_class >= CLASS_SYMPTOM;
+
+	if (symptom != (b->rank_class >= CLASS_SYMPTOM))
+		return symptom;
+	return b->event.rule->def.priority > a->event.rule->def.priority ||
+	    (a->reason == b->reason && a->event.stream == 1);
+}
+
 /* Each with all behind it. */
 static void
 fold_slowly(struct cause *list)
@@ -85,11 +96,7 @@ fold_slowly(struct cause *list)
 
 			if (b->echo || !is_pair(a, b))
 				continue;
-			if (b->event.rule->def.priority >
-			    a->event.rule->def.priority ||
-			    (a->rank_class >= CLASS_SYMPTOM &&
-			    b->rank_class < CLASS_SYMPTOM) ||
-			    (a->reason == b->reason && a->event.stream == 1))
+			if (yields(a, b))
 				a->echo = true;
 			else
 				b->echo = true;
