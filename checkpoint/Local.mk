@@ -33,9 +33,17 @@ libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/action.h \
 	%D%/action_latest.c \
 	%D%/action_quarantine.c \
+	%D%/action_stage.c \
 	%D%/action_verify.c \
 	%D%/print.c %D%/print.h \
 	%D%/quarantine.c %D%/quarantine.h \
+	%D%/stage.c %D%/stage.h \
+	%D%/stage_copy.c %D%/stage_copy.h \
+	%D%/stage_daemon.c %D%/stage_daemon.h \
+	%D%/stage_notes.c %D%/stage_notes.h \
+	%D%/stage_offer.c %D%/stage_offer.h \
+	%D%/stage_publish.c %D%/stage_publish.h \
+	%D%/stage_room.c %D%/stage_room.h \
 	%D%/tracker.c %D%/tracker.h \
 	%D%/verb_checkpoint.c %D%/verbs.h
 libcheckpoint_la_LIBADD = libcommon.la $(ISAL_LIBS) $(XXHASH_LIBS) $(ZLIB_LIBS) \

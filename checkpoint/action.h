@@ -12,8 +12,11 @@
 
 struct action_values {
 	bool		 json, structure, full, list, undo;
+	bool		 once, drop_unfinished, end_with_input;
 	int64_t		 jobs, before_step, quiet_ms;
-	const char	*quarantine;
+	int64_t		 bandwidth, room;	/* bytes (a second) */
+	int64_t		 keep;
+	const char	*quarantine, *link, *staged;
 };
 
 /* paths: the n operands behind the action's name, at least one */
@@ -25,6 +28,8 @@ int	action_latest(const struct verb *, const struct action_values *, int n,
 	    char **paths);
 int	action_quarantine(const struct verb *, const struct action_values *,
 	    int n, char **paths);
+int	action_stage(const struct verb *, const struct action_values *, int n,
+	    char **paths);
 
 /* Says that memory is short; returns EXIT_USAGE. */
 int	action_fail_memory(const struct verb *);

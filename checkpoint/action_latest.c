@@ -97,11 +97,20 @@ may_move(const struct checkpoint *c)
 	    c->report.state == HOLDFAST_CHECKPOINT_NON_FINITE);
 }
 
+/* The save directory that a checkpoint lies in. */
+static const char *
+home_of(const struct checkpoint *c, const char *dir, const char *staged)
+{
+	size_t n = staged != NULL ? strlen(staged) : 0;
+
+	return n > 0 && strncmp(c->path, staged, n) == 0 ? staged : dir;
+}
+
 /* With nothing valid to fall back to all stay where they are: an empty directory
  * would make the trainer start from nothing without a word. */
 static void
 move_broken(const struct verb *v, const struct checkpoints *cs, long chosen,
-    const char *dir, char **moved)
+    const char *dir, const char *staged, char **moved)
 {
 	const struct checkpoint *good = &cs->list[chosen];
 	const char *slash = strrchr(good->path, '/');
@@ -113,7 +122,8 @@ move_broken(const struct verb *v, const struct checkpoints *cs, long chosen,
 	for (i = 0; i < chosen; i++) {
 		if (!may_move(&cs->list[i]))
 			continue;
-		if (quarantine_move(dir, &cs->list[i], &moved[i], &err) == -1)
+		if (quarantine_move(home_of(&cs->list[i], dir, staged),
+		    &cs->list[i], &moved[i], &err) == -1)
 			verb_fail(v, &err);
 		else
 			any = true;
@@ -144,7 +154,9 @@ action_latest(const struct verb *v, const struct action_values *o, int n,
 	(void)n;
 	/* Before the first save there may be no directory yet: no checkpoint. */
 	if (stat(paths[0], &st) == 0 || errno != ENOENT) {
-		if (checkpoints_find(&cs, paths[0], opts.threads, &err) == -1)
+		if ((o->staged != NULL ? checkpoints_find_both(&cs, o->staged,
+		    paths[0], opts.threads, &err) : checkpoints_find(&cs,
+		    paths[0], opts.threads, &err)) == -1)
 			goto fail;
 		opts.now_ns = clock_wall_ns(&clock_system);
 		if (checkpoints_latest(&cs, &opts, &chosen, &err) == -1)
@@ -155,7 +167,7 @@ action_latest(const struct verb *v, const struct action_values *o, int n,
 		goto fail;
 	}
 	if (strcmp(o->quarantine, "auto") == 0 && chosen > 0)
-		move_broken(v, &cs, chosen, paths[0], moved);
+		move_broken(v, &cs, chosen, paths[0], o->staged, moved);
 	rc = chosen >= 0 ? EXIT_OK : EXIT_NEGATIVE;
 	if (!o->json)
 		show_latest(&cs, chosen, moved, paths[0]);

@@ -66,7 +66,11 @@ struct checkpoints {
  * structure.  Returns 0, or -1 when the directory cannot be read. */
 int	checkpoints_find(struct checkpoints *, const char *dir, int threads,
 	    struct err *err);
-/* As above without the structure check and in the order of their names. */
+/* Those of two directories together; of two of one step that of `first` comes
+ * before the other.  A `first` that does not exist is empty. */
+int	checkpoints_find_both(struct checkpoints *, const char *first,
+	    const char *dir, int threads, struct err *err);
+/* As checkpoints_find() without the structure check and in the order of names. */
 int	checkpoints_list(struct checkpoints *, const char *dir, struct err *err);
 void	checkpoints_fini(struct checkpoints *);
 /* Moves all of `from` to the end of `to`; 0, or -1 when memory is short.  `from` is

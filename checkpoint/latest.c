@@ -188,6 +188,55 @@ checkpoints_find(struct checkpoints *cs, const char *dir, int threads,
 	return 0;
 }
 
+static bool
+is_inside(const struct checkpoint *c, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(c->path, dir, n) == 0;
+}
+
+/* qsort() need not keep the order of equals. */
+static void
+put_first(struct checkpoints *cs, const char *dir)
+{
+	struct checkpoint swap;
+	size_t i;
+
+	for (i = 1; i < cs->n; i++) {
+		struct checkpoint *a = &cs->list[i - 1], *b = &cs->list[i];
+
+		if (checkpoint_step(a) != checkpoint_step(b) ||
+		    is_inside(a, dir) || !is_inside(b, dir))
+			continue;
+		swap = *a;
+		*a = *b;
+		*b = swap;
+	}
+}
+
+int
+checkpoints_find_both(struct checkpoints *cs, const char *first,
+    const char *dir, int threads, struct err *err)
+{
+	struct checkpoints staged = {0};
+	struct stat st;
+
+	if (checkpoints_find(cs, dir, threads, err) == -1)
+		return -1;
+	if (stat(first, &st) == -1 && errno == ENOENT)
+		return 0;
+	if (checkpoints_find(&staged, first, threads, err) == -1) {
+		checkpoints_fini(&staged);
+		return -1;
+	}
+	if (checkpoints_move(cs, &staged, err) == -1)
+		return -1;
+	sort(cs);
+	put_first(cs, first);
+	return 0;
+}
+
 void
 checkpoints_fini(struct checkpoints *cs)
 {

@@ -15,6 +15,10 @@
 #include "checkpoint/quarantine.h"
 #include "checkpoint/verbs.h"
 
+/* A folder without a marker of its own is whole when it was left alone so long. */
+#define STAGE_QUIET_MS	1000
+#define ACTION_STAGE	4
+
 #define OFFSET(field)	offsetof(struct action_values, field)
 
 static const struct opt options[] = {
@@ -32,26 +36,50 @@ static const struct opt options[] = {
 	    "latest: only checkpoints of an earlier step than N", NULL, NULL, 0,
 	    1ll << 53, .cli_only = true },
 	{ "quiet-for", 0, OPT_DURATION, OFFSET(quiet_ms), "TIME",
-	    "latest: leave out what changed within this time", "0",
-	    .cli_only = true },
+	    "latest, stage: leave out what changed within this time (0; stage: 1s)",
+	    NULL, .cli_only = true },
 	{ "quarantine", 0, OPT_CHOICE, OFFSET(quarantine), "WHEN",
 	    "latest: move newer broken ones aside: auto or never", "never",
 	    "auto never", .cli_only = true },
+	{ "staged", 0, OPT_TEXT, OFFSET(staged), "FROM",
+	    "latest: look here too, where checkpoints are staged", NULL,
+	    .cli_only = true },
 	{ "list", 0, OPT_FLAG, OFFSET(list), NULL,
 	    "quarantine: show what was moved out of DIR", "false",
 	    .cli_only = true },
 	{ "undo", 0, OPT_FLAG, OFFSET(undo), NULL,
 	    "quarantine: move PATH back to where it was", "false",
 	    .cli_only = true },
+	{ "once", 0, OPT_FLAG, OFFSET(once), NULL,
+	    "stage: copy what is complete now, then end", "false",
+	    .cli_only = true },
+	{ "drop-unfinished", 0, OPT_FLAG, OFFSET(drop_unfinished), NULL,
+	    "stage: first remove from FROM what no trainer will finish", "false",
+	    .cli_only = true },
+	{ "end-with-input", 0, OPT_FLAG, OFFSET(end_with_input), NULL,
+	    "stage: end when standard input does, after the last copy", "false",
+	    .cli_only = true },
+	{ "bandwidth", 0, OPT_SIZE, OFFSET(bandwidth), "SIZE",
+	    "stage: bytes a second at most", "0", .cli_only = true },
+	{ "room", 0, OPT_SIZE, OFFSET(room), "SIZE",
+	    "stage: what FROM may hold; 0: what its file system can", "0",
+	    .cli_only = true },
+	{ "keep", 0, OPT_INT, OFFSET(keep), "N",
+	    "stage: durable checkpoints that stay in FROM", "1", NULL, 0, 1000,
+	    .cli_only = true },
+	{ "link", 0, OPT_TEXT, OFFSET(link), "PATH",
+	    "stage: the link to FROM, or to TO while FROM has no room", NULL,
+	    .cli_only = true },
 	{ NULL }
 };
 
 static const char *const actions[] = { "list", "verify", "latest",
-    "quarantine", NULL };
+    "quarantine", "stage", NULL };
 
 static int (*const handlers[])(const struct verb *,
     const struct action_values *, int, char **) = {
-	action_list, action_verify, action_latest, action_quarantine
+	action_list, action_verify, action_latest, action_quarantine,
+	action_stage
 };
 
 int
@@ -75,10 +103,18 @@ check_options(const struct verb *v, const struct action_values *o, int action)
 		{ o->structure, "structure", "verify latest" },
 		{ o->full, "full", "list" },
 		{ o->before_step != REPORT_UNKNOWN, "before-step", "latest" },
-		{ o->quiet_ms != 0, "quiet-for", "latest" },
+		{ o->quiet_ms != -1, "quiet-for", "latest stage" },
 		{ strcmp(o->quarantine, "never") != 0, "quarantine", "latest" },
+		{ o->staged != NULL, "staged", "latest" },
 		{ o->list, "list", "quarantine" },
-		{ o->undo, "undo", "quarantine" }
+		{ o->undo, "undo", "quarantine" },
+		{ o->once, "once", "stage" },
+		{ o->drop_unfinished, "drop-unfinished", "stage" },
+		{ o->end_with_input, "end-with-input", "stage" },
+		{ o->bandwidth != 0, "bandwidth", "stage" },
+		{ o->room != 0, "room", "stage" },
+		{ o->keep != 1, "keep", "stage" },
+		{ o->link != NULL, "link", "stage" }
 	};
 	struct err err = {0};
 	size_t i;
@@ -96,7 +132,7 @@ check_options(const struct verb *v, const struct action_values *o, int action)
 static int
 run(const struct verb *v, int argc, char **argv)
 {
-	struct action_values o = { .before_step = REPORT_UNKNOWN };
+	struct action_values o = { .before_step = REPORT_UNKNOWN, .quiet_ms = -1 };
 	struct err err = {0};
 	int first, action;
 	bool done;
@@ -118,6 +154,8 @@ run(const struct verb *v, int argc, char **argv)
 		    actions[action]);
 		return verb_fail(v, &err);
 	}
+	if (o.quiet_ms == -1)
+		o.quiet_ms = action == ACTION_STAGE ? STAGE_QUIET_MS : 0;
 	return handlers[action](v, &o, argc - first - 1, argv + first + 1);
 }
 

@@ -3,6 +3,7 @@ unit_tests += \
 	%D%/test_checkpoint_files \
 	%D%/test_checkpoint_latest \
 	%D%/test_checkpoint_pickle \
+	%D%/test_checkpoint_stage \
 	%D%/test_checkpoint_zip \
 	%D%/test_common_child \
 	%D%/test_common_err \

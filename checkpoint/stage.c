@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stage.c - decides which checkpoint is copied, when, and what may go from the fast
+ * directory afterwards.
+ *
+ * A checkpoint is copied when its format calls it complete, all its bytes were
+ * read and found good, and nothing in it changed while that was done.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/stage.h"
+#include "checkpoint/stage_copy.h"
+#include "checkpoint/stage_notes.h"
+#include "checkpoint/stage_publish.h"
+
+#define TRASH_PREFIX	".trash-"
+#define LOCK_NAME	".holdfast-stage.lock"
+
+/* A checkpoint that was looked at, as it was then: not worth a second look until it
+ * changes. */
+struct judged {
+	char	*name;
+	int64_t	 mtime_ns, size_bytes;
+	bool	 durable;	/* otherwise refused */
+};
+
+struct stage {
+	struct stage_options	 o;
+	char			*incoming;	/* TO/.incoming */
+	int			 lock_fd[2];
+	struct stage_copy	 copy;
+	struct judged		*judged;
+	size_t			 n_judged, cap_judged;
+	struct notes		 notes;
+};
+
+static int
+take_lock(const char *dir, int *out, struct err *err)
+{
+	char *path = file_join(dir, LOCK_NAME);
+	int fd;
+
+	if (path == NULL)
+		return err_memory(err);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd == -1)
+		err_errno(err, "cannot open %s", path);
+	free(path);
+	if (fd == -1)
+		return -1;
+	/* A file system without locks cannot keep others away; the lock of the
+	 * other directory does. */
+	if (flock(fd, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK) {
+		close(fd);
+		return err_set(err, ERR_BUSY, "%s is staged by another process",
+		    dir);
+	}
+	*out = fd;
+	return 0;
+}
+
+static bool
+same_directory(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	    x.st_ino == y.st_ino;
+}
+
+int
+stage_open(const struct stage_options *o, struct stage **out, struct err *err)
+{
+	struct stage *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return err_memory(err);
+	s->o = *o;
+	s->lock_fd[0] = s->lock_fd[1] = -1;
+	if (file_mkdirs(o->from, 0700, err) == -1 ||
+	    file_mkdirs(o->to, 0777, err) == -1)
+		goto fail;
+	if (same_directory(o->from, o->to)) {
+		err_set(err, ERR_USAGE, "%s is both the fast and the durable "
+		    "directory", o->to);
+		goto fail;
+	}
+	if ((s->incoming = file_join(o->to, STAGE_INCOMING)) == NULL) {
+		err_memory(err);
+		goto fail;
+	}
+	if (file_mkdirs(s->incoming, 0777, err) == -1 ||
+	    take_lock(o->from, &s->lock_fd[0], err) == -1 ||
+	    take_lock(s->incoming, &s->lock_fd[1], err) == -1 ||
+	    publish_recover(s->incoming, o->to, err) == -1 ||
+	    stage_copy_init(&s->copy, o->bytes_per_s, o->cancel, err) == -1)
+		goto fail;
+	*out = s;
+	return 0;
+fail:
+	stage_close(s);
+	return -1;
+}
+
+void
+stage_close(struct stage *s)
+{
+	size_t i;
+
+	if (s == NULL)
+		return;
+	stage_copy_fini(&s->copy);
+	notes_fini(&s->notes);
+	for (i = 0; i < s->n_judged; i++)
+		free(s->judged[i].name);
+	free(s->judged);
+	free(s->incoming);
+	for (i = 0; i < 2; i++)
+		if (s->lock_fd[i] != -1)
+			close(s->lock_fd[i]);
+	free(s);
+}
+
+static void
+tell(struct stage *s, enum stage_kind kind, const char *name,
+    const struct checkpoint *c, const char *why, int64_t ms)
+{
+	struct stage_event e = { .kind = kind, .name = name, .why = why,
+	    .step = c != NULL ? checkpoint_step(c) : REPORT_UNKNOWN, .ms = ms };
+
+	if (c != NULL && c->size_bytes != REPORT_UNKNOWN)
+		e.bytes = (uint64_t)c->size_bytes;
+	if (s->o.tell != NULL)
+		s->o.tell(s->o.tell_arg, &e);
+}
+
+static const char *
+name_in(const struct stage *s, const struct checkpoint *c)
+{
+	size_t n = strlen(s->o.from);
+
+	while (n > 1 && s->o.from[n - 1] == '/')
+		n--;
+	return c->path + n + 1;
+}
+
+static const struct judged *
+judgement(const struct stage *s, const struct checkpoint *c)
+{
+	const char *name = name_in(s, c);
+	size_t i;
+
+	for (i = 0; i < s->n_judged; i++)
+		if (strcmp(s->judged[i].name, name) == 0 &&
+		    s->judged[i].mtime_ns == c->mtime_ns &&
+		    s->judged[i].size_bytes == c->size_bytes)
+			return &s->judged[i];
+	return NULL;
+}
+
+/* Keeps the newest judgement of a name.  Without memory it is judged again. */
+static void
+judge(struct stage *s, const struct checkpoint *c, bool durable)
+{
+	const char *name = name_in(s, c);
+	struct judged *j = NULL;
+	size_t i, cap;
+
+	for (i = 0; i < s->n_judged && j == NULL; i++)
+		if (strcmp(s->judged[i].name, name) == 0)
+			j = &s->judged[i];
+	if (j == NULL && s->n_judged == s->cap_judged) {
+		cap = s->cap_judged ? s->cap_judged * 2 : 32;
+		j = reallocarray(s->judged, cap, sizeof(*j));
+		if (j == NULL)
+			return;
+		s->judged = j;
+		s->cap_judged = cap;
+		j = NULL;
+	}
+	if (j == NULL) {
+		j = &s->judged[s->n_judged];
+		if ((j->name = strdup(name)) == NULL)
+			return;
+		s->n_judged++;
+	}
+	j->mtime_ns = c->mtime_ns;
+	j->size_bytes = c->size_bytes;
+	j->durable = durable;
+}
+
+/* What is gone from FROM need not be remembered. */
+static void
+forget(struct stage *s, const struct checkpoints *cs)
+{
+	size_t i, k, n = 0;
+
+	for (i = 0; i < s->n_judged; i++) {
+		for (k = 0; k < cs->n; k++)
+			if (strcmp(name_in(s, &cs->list[k]),
+			    s->judged[i].name) == 0)
+				break;
+		if (k < cs->n)
+			s->judged[n++] = s->judged[i];
+		else
+			free(s->judged[i].name);
+	}
+	s->n_judged = n;
+}
+
+static bool
+is_quiet(const struct stage *s, const struct checkpoint *c)
+{
+	int64_t now = clock_wall_ns(&clock_system);
+
+	/* A file ends with what makes it whole. */
+	return !c->is_dir || c->mtime_ns == REPORT_UNKNOWN ||
+	    now - c->mtime_ns > s->o.quiet_ms * NS_PER_MS ||
+	    c->mtime_ns > now;	/* a clock that was set back */
+}
+
+static int
+copy_one(struct stage *s, const struct checkpoint *c, struct err *err)
+{
+	const char *name = name_in(s, c);
+	char *work = publish_incoming(s->incoming, name);
+	char *place = file_join(s->o.to, name);
+	int rc = -1;
+
+	if (work == NULL || place == NULL) {
+		err_memory(err);
+		goto out;
+	}
+	if (stage_remove(work, err) == -1)
+		goto out;
+	if (stage_copy_run(&s->copy, c->path, work, err) == -1 ||
+	    publish_move(work, place, err) == -1) {
+		/* Half a copy takes room that the next try needs. */
+		(void)stage_remove(work, NULL);
+		goto out;
+	}
+	rc = 0;
+out:
+	free(work);
+	free(place);
+	return rc;
+}
+
+/* A link to one in TO, put there for a trainer that looks for it here, is no copy. */
+static bool
+is_in_place(struct stage *s, const struct checkpoint *c)
+{
+	struct stat st;
+	char *place = file_join(s->o.to, name_in(s, c));
+	bool same = place != NULL && publish_is_same(c->path, place);
+
+	if (lstat(c->path, &st) == 0 && S_ISLNK(st.st_mode))
+		same = true;
+	free(place);
+	return same;
+}
+
+/* Checks all of it; says why it is not to be copied, NULL when it is. */
+static const char *
+objection(struct checkpoint *c, struct stage_pass *pass, bool *final,
+    struct err *err)
+{
+	struct checkpoint_options opts = { .threads = 1 };
+
+	*final = false;
+	if (checkpoint_check(c, 1, &opts, NULL, NULL, err) == -1)
+		return err->text;
+	switch (c->report.state) {
+	case HOLDFAST_CHECKPOINT_VALID:
+		return NULL;
+	case HOLDFAST_CHECKPOINT_UNVERIFIED:
+		if (c->format != NULL)
+			return NULL;
+		break;
+	case HOLDFAST_CHECKPOINT_INCOMPLETE:
+		pass->waiting++;
+		return "";
+	case HOLDFAST_CHECKPOINT_UNREADABLE:
+		return c->report.reason;
+	default:
+		break;
+	}
+	*final = true;
+	return c->report.reason ? c->report.reason : "not recognised";
+}
+
+/* 0 when the next one may be looked at, -1 to end the round. */
+static int
+drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
+    struct err *err)
+{
+	int64_t start = clock_mono_ns(&clock_system);
+	struct err why = {0};
+	const char *text;
+	bool final;
+
+	if (c->size_bytes != REPORT_UNKNOWN &&
+	    (uint64_t)c->size_bytes > pass->largest)
+		pass->largest = (uint64_t)c->size_bytes;
+	if (judgement(s, c) != NULL)
+		return 0;
+	if (!is_quiet(s, c)) {
+		pass->waiting++;
+		pass->unquiet = true;
+		return 0;
+	}
+	if (is_in_place(s, c)) {
+		judge(s, c, true);
+		return 0;
+	}
+	if ((text = objection(c, pass, &final, &why)) != NULL) {
+		if (final)
+			judge(s, c, false);
+		if (*text != '\0')
+			tell(s, final ? STAGE_REFUSED : STAGE_FAILED,
+			    name_in(s, c), c, text, 0);
+		pass->failed += *text != '\0' && !final;
+		return 0;
+	}
+	if (copy_one(s, c, &why) == 0) {
+		judge(s, c, true);
+		tell(s, STAGE_DURABLE, name_in(s, c), c, NULL,
+		    (clock_mono_ns(&clock_system) - start) / NS_PER_MS);
+		return 0;
+	}
+	if (s->o.cancel != NULL && atomic_load(s->o.cancel)) {
+		*err = why;
+		return -1;
+	}
+	pass->failed++;
+	tell(s, STAGE_FAILED, name_in(s, c), c, why.text, 0);
+	return 0;
+}
+
+static bool
+is_durable(const struct stage *s, const struct checkpoint *c)
+{
+	const struct judged *j = judgement(s, c);
+
+	return j != NULL && j->durable;
+}
+
+/* First out of sight, then gone: a removal that is interrupted leaves nothing that
+ * looks like a checkpoint. */
+static int
+drop(struct stage *s, const struct checkpoint *c, const char *why,
+    struct err *err)
+{
+	char *trash;
+	int rc;
+
+	if (asprintf(&trash, "%s/%s%lld", s->o.from, TRASH_PREFIX,
+	    (long long)clock_wall_ns(&clock_system)) == -1)
+		return err_memory(err);
+	if (rename(c->path, trash) == -1)
+		rc = errno == ENOENT ? 0 : err_errno(err, "cannot rename %s",
+		    c->path);
+	else if ((rc = stage_remove(trash, err)) == 0)
+		tell(s, STAGE_DROPPED, name_in(s, c), c, why, 0);
+	free(trash);
+	return rc;
+}
+
+static void
+drop_durable(struct stage *s, const struct checkpoints *cs, int64_t keep,
+    struct stage_pass *pass)
+{
+	struct err err = {0};
+	int64_t kept = 0;
+	size_t i;
+
+	for (i = 0; i < cs->n; i++) {	/* newest first */
+		if (!is_durable(s, &cs->list[i]) || kept++ < keep)
+			continue;
+		if (drop(s, &cs->list[i], "durable", &err) == -1) {
+			pass->failed++;
+			tell(s, STAGE_FAILED, name_in(s, &cs->list[i]),
+			    &cs->list[i], err.text, 0);
+		}
+	}
+}
+
+/* The trackers were read before the checkpoints were listed: what they name was
+ * complete by then.  One that names what is not durable stays as it is in TO. */
+static bool
+may_write(const struct stage *s, const struct note *n,
+    const struct checkpoints *cs)
+{
+	size_t i;
+
+	for (i = 0; i < cs->n; i++)
+		if (!is_durable(s, &cs->list[i]) &&
+		    notes_mention(n, name_in(s, &cs->list[i]),
+		    checkpoint_step(&cs->list[i])))
+			return false;
+	return true;
+}
+
+static void
+write_notes(struct stage *s, const struct checkpoints *cs,
+    struct stage_pass *pass)
+{
+	struct err err = {0};
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < cs->n; i++)
+		any |= is_durable(s, &cs->list[i]);
+	for (i = 0; any && i < s->notes.n; i++) {
+		const struct note *n = &s->notes.list[i];
+
+		if (may_write(s, n, cs) &&
+		    notes_write(n, s->o.to, &err) == -1) {
+			pass->failed++;
+			tell(s, STAGE_FAILED, n->name, NULL, err.text, 0);
+		}
+	}
+}
+
+int
+stage_run(struct stage *s, struct stage_pass *pass, struct err *err)
+{
+	struct checkpoints cs = {0};
+	size_t i;
+	int rc = -1;
+
+	*pass = (struct stage_pass){ .largest = pass->largest,
+	    .started_ns = clock_wall_ns(&clock_system) };
+	notes_fini(&s->notes);
+	if (notes_read(&s->notes, s->o.from, pass->started_ns -
+	    s->o.quiet_ms * NS_PER_MS, err) == -1 ||
+	    checkpoints_list(&cs, s->o.from, err) == -1)
+		goto out;
+	for (i = cs.n; i > 0; i--)
+		if (drain(s, &cs.list[i - 1], pass, err) == -1)
+			goto out;
+	forget(s, &cs);
+	pass->unquiet |= s->notes.young;
+	write_notes(s, &cs, pass);
+	drop_durable(s, &cs, s->o.keep, pass);
+	rc = 0;
+out:
+	checkpoints_fini(&cs);
+	return rc;
+}
+
+static bool
+is_older(const char *path, int64_t since_ns)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && (int64_t)st.st_mtim.tv_sec * NS_PER_S +
+	    st.st_mtim.tv_nsec < since_ns;
+}
+
+/* Temporary files of saves that were cut short, and earlier trash. */
+static int
+drop_temporary(struct stage *s, int64_t since_ns, struct err *err)
+{
+	struct names names = {0};
+	char *path;
+	size_t i;
+	int rc = 0;
+
+	if (names_read(&names, s->o.from) == -1)
+		rc = err_errno(err, "cannot read %s", s->o.from);
+	for (i = 0; rc == 0 && i < names.n; i++) {
+		const char *name = names.list[i];
+
+		if (strncmp(name, TRASH_PREFIX, strlen(TRASH_PREFIX)) != 0 &&
+		    (name[0] == '.' || !name_is_temporary(name)))
+			continue;
+		if ((path = file_join(s->o.from, name)) == NULL)
+			rc = err_memory(err);
+		else if (is_older(path, since_ns) && (rc = stage_remove(path, err)) == 0)
+			tell(s, STAGE_DROPPED, name, NULL, "never finished", 0);
+		free(path);
+	}
+	names_fini(&names);
+	return rc;
+}
+
+int
+stage_drop_unfinished(struct stage *s, int64_t since_ns, struct err *err)
+{
+	struct checkpoint_options opts = { .structure_only = true, .threads = 1 };
+	struct checkpoints cs = {0};
+	struct checkpoint *c;
+	size_t i;
+	int rc = -1;
+
+	if (checkpoints_list(&cs, s->o.from, err) == -1)
+		goto out;
+	for (i = 0; i < cs.n; i++) {
+		c = &cs.list[i];
+		if (checkpoint_check(c, 1, &opts, NULL, NULL, err) == -1)
+			goto out;
+		if (c->report.state == HOLDFAST_CHECKPOINT_INCOMPLETE &&
+		    c->mtime_ns < since_ns &&
+		    drop(s, c, "never finished", err) == -1)
+			goto out;
+	}
+	rc = drop_temporary(s, since_ns, err);
+out:
+	checkpoints_fini(&cs);
+	return rc;
+}
+
+/* What stands in TO as well, and what only staging needs. */
+static int
+clear(struct stage *s, struct err *err)
+{
+	char *lock = file_join(s->o.from, LOCK_NAME), *path;
+	size_t i;
+	int rc = 0;
+
+	notes_fini(&s->notes);
+	if (lock == NULL)
+		return err_memory(err);
+	if (notes_read(&s->notes, s->o.from, INT64_MAX, err) == -1)
+		rc = -1;
+	for (i = 0; rc == 0 && i < s->notes.n; i++) {
+		if (!notes_stand(&s->notes.list[i], s->o.to))
+			continue;
+		if ((path = file_join(s->o.from, s->notes.list[i].name)) == NULL)
+			rc = err_memory(err);
+		else
+			rc = stage_remove(path, err);
+		free(path);
+	}
+	/* Whatever else lies there stays, and the directory with it. */
+	unlink(lock);
+	rmdir(s->o.from);
+	free(lock);
+	return rc;
+}
+
+int
+stage_finish(struct stage *s, struct err *err)
+{
+	struct stage_pass pass = {0};
+	struct checkpoints cs = {0};
+	size_t i, left = 0;
+	int rc = -1;
+
+	if (checkpoints_list(&cs, s->o.from, err) == -1)
+		goto out;
+	drop_durable(s, &cs, 0, &pass);
+	for (i = 0; i < cs.n; i++)
+		left += !is_durable(s, &cs.list[i]);
+	rc = left > 0 || pass.failed > 0 ? 0 : clear(s, err);
+out:
+	checkpoints_fini(&cs);
+	return rc;
+}
