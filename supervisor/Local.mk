@@ -6,6 +6,7 @@ libsupervisor_la_SOURCES = \
 	%D%/agent_attempt.c %D%/agent_attempt.h \
 	%D%/agent_output.c \
 	%D%/agent_scan.c %D%/agent_scan.h \
+	%D%/agent_stage.c \
 	%D%/agent_start.c \
 	%D%/agent_sweep.c \
 	%D%/card.c \
@@ -30,6 +31,7 @@ libsupervisor_la_SOURCES = \
 	%D%/run_life.c %D%/run_life.h \
 	%D%/run_parent.c %D%/run_parent.h \
 	%D%/run_spec.c %D%/run_spec.h \
+	%D%/run_stage.c %D%/run_stage.h \
 	%D%/spawn.c %D%/spawn.h \
 	%D%/spool.c %D%/spool.h \
 	%D%/status.c \

@@ -15,6 +15,8 @@
 #include "common/verb.h"
 #include "supervisor/supervisor.h"
 
+#define DRAIN_LIMIT_MS	(60 * 60 * 1000)
+
 static void
 on_attempt_journaled(void *arg)
 {
@@ -341,6 +343,34 @@ stop_code(const struct supervisor *s)
 	return sig == SIGUSR1 ? EXIT_REQUEUE : EXIT_SIGNALED + sig;
 }
 
+/* Staged checkpoints become durable before the end is written: a run that was told to
+ * stop has its grace for that, another one all the time it needs. */
+static void
+state_end(struct supervisor *s, int code, const char *why)
+{
+	s->end_code = code;
+	snprintf(s->end_why, sizeof(s->end_why), "%s", why);
+	examine_cancel(s);
+	if (s->spec->options.stage == NULL || s->agent == NULL) {
+		supervisor_event(s, EVENT_DRAINED);
+		return;
+	}
+	supervisor_say(s, "making staged checkpoints durable (again to leave that)");
+	link_send(s, link_order(s, "drain"));
+	loop_timer_set(s->drain, s->stops > 0 ? s->spec->options.grace_ms :
+	    DRAIN_LIMIT_MS);
+}
+
+void
+action_drain_over(void *arg)
+{
+	struct supervisor *s = arg;
+
+	supervisor_say(s, "not all staged checkpoints are durable yet; the copying "
+	    "goes on by itself as long as this node lets it");
+	supervisor_event(s, EVENT_DRAINED);
+}
+
 void
 action_do(struct supervisor *s, enum recovery_action action)
 {
@@ -387,18 +417,22 @@ action_do(struct supervisor *s, enum recovery_action action)
 		break;
 	case DO_FINISH:
 		prove_gone(s);
-		supervisor_close(s, EXIT_OK, "all ranks ended well");
+		state_end(s, EXIT_OK, "all ranks ended well");
 		break;
 	case DO_STOP_RANKS:
 		do_stop_ranks(s);
 		break;
 	case DO_CLOSE_STOPPED:
 		prove_gone(s);
-		supervisor_close(s, stop_code(s), "as asked");
+		state_end(s, stop_code(s), "as asked");
 		break;
 	case DO_CLOSE_GIVEN_UP:
-		supervisor_close(s, s->incident.decision.exit_code,
+		state_end(s, s->incident.decision.exit_code,
 		    s->incident.decision.why);
+		break;
+	case DO_CLOSE:
+		loop_timer_cancel(s->drain);
+		supervisor_close(s, s->end_code, s->end_why);
 		break;
 	case DO_CLOSE_NO_AGENT:
 		supervisor_close(s, EXIT_NODES, "no node to run on");

@@ -89,6 +89,7 @@ on_idle(void *arg)
 void
 agent_attempt_over(struct agent *a)
 {
+	staging_attempt_over(a);
 	idle_check(a);
 }
 
@@ -212,6 +213,8 @@ on_order(const char *type, const cJSON *order, void *arg)
 		spool_ack(a->spool, json_int(order, "event_seq", 0));
 	} else if (strcmp(type, "start") == 0) {
 		order_start(a, order);
+	} else if (strcmp(type, "drain") == 0) {
+		staging_drain(a);
 	} else if (strcmp(type, "quit") == 0) {
 		loop_stop(a->loop, EXIT_OK);
 	} else if (a->attempt == NULL || attempt != a->last_attempt) {
@@ -483,6 +486,7 @@ agent_run(const struct verb *v, int argc, char **argv)
 	while (a.peers != NULL)
 		peer_free(a.peers);
 	attempt_free(a.attempt);
+	staging_free(&a);
 	log_sink(NULL, NULL);
 	writer_close(a.log);
 	if (!writer_free(a.writer, 2000))

@@ -6,6 +6,7 @@
  * agent_start.c    beginning of an attempt: port, outputs, reaper, command
  * agent_attempt.c  its life and end: kill ladder, exits, proof
  * agent_output.c   output of the main processes: file, tee, scan
+ * agent_stage.c    staged checkpoints on their way to the durable directory
  * agent_sweep.c    processes that an earlier agent left behind
  *
  * Orders from the supervisor (wire.h frames with generation and attempt):
@@ -14,11 +15,13 @@
  *   stop   {attempt, grace_ms, why}    climb the kill ladder
  *   signal {attempt, signal}           to the main processes
  *   ack    {event_seq}                 journaled up to here
+ *   drain                              make durable what is staged, say "drained"
  *   quit                               end, when no attempt runs
  * Events to it, spooled until acknowledged, all with instance, attempt, seq:
  *   started {pids, port}  failed {errnum, text}  exit {rank, pid, kind, status}
  *   stuck {processes}     gone {proof, killed, unreadable}
- * Notes, which may be lost: hello, progress, sign, tee.
+ * Notes, which may be lost: hello, progress, sign, tee, stage {event of `holdfast
+ * checkpoint stage`}, drained.
  */
 #ifndef HOLDFAST_SUPERVISOR_AGENT_H
 #define HOLDFAST_SUPERVISOR_AGENT_H
@@ -38,6 +41,7 @@
 #define AGENT_NODE_MAX		65
 
 struct attempt;
+struct staging;
 struct output;
 struct rule_set;
 struct peer;
@@ -56,6 +60,7 @@ struct agent {
 	int64_t			 generation;
 	struct attempt		*attempt;	/* running or just gone, or NULL */
 	int			 last_attempt;
+	struct staging		*staging;	/* agent_stage.c, or NULL */
 	struct loop_timer	*idle_timer;
 	struct loop_timer	*sweep_timer;
 	int			 swept;		/* processes ended at start */
@@ -88,6 +93,15 @@ bool	attempt_is_over(const struct attempt *);
 void	attempt_describe(const struct attempt *, cJSON *hello);
 /* All output of the attempt has ended (agent_output.c). */
 void	attempt_output_ended(struct attempt *);
+
+/* agent_stage.c; nothing without --stage.  Before the ranks start: the directories,
+ * and the checkpoint to resume from (NULL: none) where the trainer looks for it. */
+int	staging_prepare(struct agent *, const char *resume, struct err *err);
+/* Nobody finishes any more what the attempt began to save. */
+void	staging_attempt_over(struct agent *);
+/* Tells "drained" when all that is complete is durable, or cannot be. */
+void	staging_drain(struct agent *);
+void	staging_free(struct agent *);
 
 /* agent_output.c: one stream per main process. */
 int	output_new(struct agent *, struct attempt *, int number, int rank,

@@ -174,7 +174,8 @@ attempt_start(struct agent *a, const cJSON *order, struct err *err)
 	if (json_str(order, "port_name", NULL) != NULL &&
 	    (at->port_fd = port_hold(&at->port, err)) == -1)
 		goto out;
-	if (open_outputs(at, order, write_fds, err) == -1)
+	if (staging_prepare(a, json_str(order, "resume", NULL), err) == -1 ||
+	    open_outputs(at, order, write_fds, err) == -1)
 		goto out;
 	if ((envp = build_environment(at, order)) == NULL) {
 		err_memory(err);

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/verb.h"
 #include "supervisor/restart.h"
+#include "supervisor/run_stage.h"
 #include "supervisor/supervisor.h"
 
 #define DIAGNOSE_DEADLINE_MS	60000
@@ -291,10 +292,11 @@ static void
 start_selection(struct supervisor *s, int64_t before_step)
 {
 	const struct run_options *o = &s->spec->options;
-	const char *argv[10] = { CHILD_SELF, "checkpoint", "latest", "--json",
+	const char *argv[12] = { CHILD_SELF, "checkpoint", "latest", "--json",
 	    "--quarantine", o->quarantine };
 	static const struct child_result failed = { .end = CHILD_STUCK };
 	char before[24], dir[PATH_MAX];
+	struct run_stage stage;
 	int n = 6;
 
 	child_cancel(s->checkpoint_child);
@@ -316,6 +318,11 @@ start_selection(struct supervisor *s, int64_t before_step)
 	else
 		snprintf(dir, sizeof(dir), "%.2000s/%.2000s", s->spec->cwd,
 		    o->checkpoint_dir);
+	run_stage_places(s->spec, &stage);
+	if (stage.on) {
+		argv[n++] = "--staged";
+		argv[n++] = stage.fast;
+	}
 	argv[n++] = dir;
 	if (start_child(s, argv, CHECKPOINT_DEADLINE_MS, on_selected,
 	    &s->checkpoint_child) == -1)

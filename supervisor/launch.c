@@ -13,6 +13,7 @@
 
 #include "common/buf.h"
 #include "common/json.h"
+#include "supervisor/run_stage.h"
 #include "supervisor/supervisor.h"
 
 struct places {
@@ -244,6 +245,7 @@ launch_order(struct supervisor *s, int attempt, struct err *err)
 	const struct run_options *o = &s->spec->options;
 	char dir[PATH_MAX], save_dir[PATH_MAX], base[PATH_MAX];
 	bool native = o->nproc_per_node > 0;
+	struct run_stage stage;
 	struct places p = { .checkpoint = "", .run_dir = s->spec->dir };
 	cJSON *order = link_order(s, "start"), *env, *defaults;
 
@@ -254,10 +256,12 @@ launch_order(struct supervisor *s, int attempt, struct err *err)
 	cJSON_DeleteItemFromObject(order, "attempt");
 	json_add_int(order, "attempt", attempt);
 	make_absolute(s, o->checkpoint_dir, save_dir);
-	p.checkpoint_dir = save_dir;
+	run_stage_places(s->spec, &stage);
+	p.checkpoint_dir = stage.on ? stage.link : save_dir;
 	snprintf(p.attempt, sizeof(p.attempt), "%d", attempt);
 	if (s->selection.result == SELECTION_FOUND) {
 		p.checkpoint = s->selection.path;
+		json_add_text(order, "resume", s->selection.path);
 		if (s->selection.step != JSON_UNKNOWN)
 			snprintf(p.step, sizeof(p.step), "%lld",
 			    (long long)s->selection.step);

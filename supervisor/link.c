@@ -271,6 +271,10 @@ on_message(const char *type, const cJSON *m, void *arg)
 		take_resent(s);
 	else if (strcmp(type, "sign") == 0)
 		monitor_sign(s, m);
+	else if (strcmp(type, "stage") == 0)
+		monitor_stage(s, m);
+	else if (strcmp(type, "drained") == 0)
+		supervisor_event(s, EVENT_DRAINED);
 	else if (strcmp(type, "tee") == 0)
 		control_broadcast_tee(s, m);
 	else

@@ -129,3 +129,39 @@ monitor_progress(struct supervisor *s, const cJSON *note)
 	}
 	status_changed(s);
 }
+
+/* Copies of staged checkpoints: each is written down, and what a person should know
+ * is said. */
+void
+monitor_stage(struct supervisor *s, const cJSON *note)
+{
+	const cJSON *event = cJSON_GetObjectItem(note, "stage");
+	const char *kind = json_str(event, "event", "");
+	const char *name = json_str(event, "name", "?");
+	const char *why = json_str(event, "why", "?");
+	int64_t step = json_int(event, "step", JSON_UNKNOWN);
+	cJSON *r;
+
+	if (strcmp(kind, "dropped") == 0)
+		return;
+	if (strcmp(kind, "durable") == 0 && step > s->durable_step)
+		s->durable_step = step;
+	else if (strcmp(kind, "switched") == 0)
+		supervisor_say(s, "checkpoints are saved to the %s directory now: "
+		    "%s", json_str(event, "to", "?"), why);
+	else if (strcmp(kind, "refused") == 0)
+		supervisor_say(s, "staged checkpoint %s is not copied: %s", name,
+		    why);
+	else if (strcmp(kind, "failed") == 0 && !s->stage_failed)
+		supervisor_say(s, "staged checkpoint %s could not be copied, trying "
+		    "again: %s", name, why);
+	else if (strcmp(kind, "ended") == 0 && json_int(event, "left", 0) > 0)
+		supervisor_say(s, "%lld staged checkpoints are not durable",
+		    (long long)json_int(event, "left", 0));
+	/* Said once until something succeeds. */
+	s->stage_failed = strcmp(kind, "failed") == 0;
+	r = journal_record("stage", s->history.attempt);
+	cJSON_AddItemToObject(r, "stage", cJSON_Duplicate(event, true));
+	journal_append(s->journal, r, NULL, NULL);
+	status_changed(s);
+}

@@ -25,14 +25,14 @@ static const struct row rows[] = {
 	/* an agent that comes may have ranks to stop */
 	ROW(CONNECTING, STOP_ASKED,         NOTHING,            STOPPING),
 	/* a new supervisor finds an attempt that ended well */
-	ROW(CONNECTING, ALL_ENDED_WELL,     FINISH,             CLOSED),
+	ROW(CONNECTING, ALL_ENDED_WELL,     FINISH,             DRAINING),
 
 	ROW(SELECTING,  SELECTED,           LAUNCH,             LAUNCHING),
 	/* could not be found out: look again */
 	ROW(SELECTING,  DELAY_OVER,         SELECT,             SELECTING),
-	ROW(SELECTING,  GIVE_UP,            CLOSE_GIVEN_UP,     CLOSED),
+	ROW(SELECTING,  GIVE_UP,            CLOSE_GIVEN_UP,     DRAINING),
 	ROW(SELECTING,  AGENT_LOST,         RECONNECT,          CONNECTING),
-	ROW(SELECTING,  STOP_ASKED,         CLOSE_STOPPED,      CLOSED),
+	ROW(SELECTING,  STOP_ASKED,         CLOSE_STOPPED,      DRAINING),
 
 	ROW(LAUNCHING,  STARTED,            NOTE_START,         TRAINING),
 	ROW(LAUNCHING,  START_FAILED,       OPEN_INCIDENT,      ENDING),
@@ -51,11 +51,11 @@ static const struct row rows[] = {
 	ROW(TRAINING,   AGENT_LOST,         OPEN_INCIDENT_LOST, LOST),
 	ROW(TRAINING,   STOP_ASKED,         STOP_RANKS,         STOPPING),
 
-	ROW(LINGERING,  GONE,               FINISH,             CLOSED),
+	ROW(LINGERING,  GONE,               FINISH,             DRAINING),
 	ROW(LINGERING,  AGENT_LOST,         RECONNECT,          LINGERING),
-	ROW(LINGERING,  AGENT_IDLE,         FINISH,             CLOSED),
+	ROW(LINGERING,  AGENT_IDLE,         FINISH,             DRAINING),
 	ROW(LINGERING,  AGENT_HAS_ATTEMPT,  WAIT_FOR_STRAYS,    LINGERING),
-	ROW(LINGERING,  AGENT_FAILED,       FINISH,             CLOSED),
+	ROW(LINGERING,  AGENT_FAILED,       FINISH,             DRAINING),
 	ROW(LINGERING,  STOP_ASKED,         STOP_RANKS,         STOPPING),
 
 	ROW(ENDING,     GONE,               EXAMINE,            EXAMINING),
@@ -69,15 +69,20 @@ static const struct row rows[] = {
 	ROW(LOST,       STOP_ASKED,         NOTHING,            STOPPING),
 
 	ROW(EXAMINING,  RESTART,            START_DELAY,        WAITING),
-	ROW(EXAMINING,  GIVE_UP,            CLOSE_GIVEN_UP,     CLOSED),
-	ROW(EXAMINING,  STOP_ASKED,         CLOSE_STOPPED,      CLOSED),
+	ROW(EXAMINING,  GIVE_UP,            CLOSE_GIVEN_UP,     DRAINING),
+	ROW(EXAMINING,  STOP_ASKED,         CLOSE_STOPPED,      DRAINING),
 
 	ROW(WAITING,    DELAY_OVER,         SELECT,             SELECTING),
-	ROW(WAITING,    STOP_ASKED,         CLOSE_STOPPED,      CLOSED),
+	ROW(WAITING,    STOP_ASKED,         CLOSE_STOPPED,      DRAINING),
 
-	ROW(STOPPING,   GONE,               CLOSE_STOPPED,      CLOSED),
+	ROW(DRAINING,   DRAINED,            CLOSE,              CLOSED),
+	ROW(DRAINING,   AGENT_LOST,         CLOSE,              CLOSED),
+	/* asked again: at once */
+	ROW(DRAINING,   STOP_ASKED,         CLOSE,              CLOSED),
+
+	ROW(STOPPING,   GONE,               CLOSE_STOPPED,      DRAINING),
 	ROW(STOPPING,   AGENT_LOST,         RECONNECT,          STOPPING),
-	ROW(STOPPING,   AGENT_IDLE,         CLOSE_STOPPED,      CLOSED),
+	ROW(STOPPING,   AGENT_IDLE,         CLOSE_STOPPED,      DRAINING),
 	ROW(STOPPING,   AGENT_HAS_ATTEMPT,  STOP_RANKS,         STOPPING),
 	ROW(STOPPING,   AGENT_FAILED,       CLOSE_NO_AGENT,     CLOSED),
 	/* asked again: at once */

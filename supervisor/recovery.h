@@ -20,6 +20,7 @@
 	X(EXAMINING)	/* gone: cause and checkpoint are looked for */ \
 	X(WAITING)	/* back-off before the next attempt */ \
 	X(STOPPING)	/* a person or the scheduler asked to stop */ \
+	X(DRAINING)	/* the end is stated, staged checkpoints become durable */ \
 	X(CLOSED)	/* the end is written */
 
 #define RECOVERY_EVENTS(X) \
@@ -40,6 +41,7 @@
 	X(RESTART)		/* decided */ \
 	X(GIVE_UP)		/* decided */ \
 	X(DELAY_OVER)		/* the back-off has passed */ \
+	X(DRAINED)		/* what is staged is durable, or cannot be */ \
 	X(STOP_ASKED)		/* by signal or by holdfast stop */
 
 #define RECOVERY_ACTIONS(X) \
@@ -55,10 +57,11 @@
 	X(RECONNECT)		/* get a new agent, which sweeps the node */ \
 	X(EXAMINE)		/* diagnose, and look for a checkpoint */ \
 	X(START_DELAY) \
-	X(FINISH)		/* success */ \
+	X(FINISH)		/* state the end: success */ \
 	X(STOP_RANKS)		/* the kill ladder with the user's grace */ \
-	X(CLOSE_STOPPED)	/* as asked */ \
-	X(CLOSE_GIVEN_UP)	/* as decided */ \
+	X(CLOSE_STOPPED)	/* ... as asked */ \
+	X(CLOSE_GIVEN_UP)	/* ... as decided */ \
+	X(CLOSE)		/* the end that was stated */ \
 	X(CLOSE_NO_AGENT)
 
 enum recovery_state {

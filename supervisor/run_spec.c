@@ -18,6 +18,7 @@
 #include "supervisor/history.h"
 #include "supervisor/proc.h"
 #include "supervisor/run_spec.h"
+#include "supervisor/run_stage.h"
 
 #define NPROC_MAX	4096
 #define TEE_MAX		4000
@@ -36,6 +37,11 @@ const struct opt run_option_table[] = {
 	    "number of nodes; only 1 so far", .def = "1" },
 	{ "checkpoint-dir", 0, OPT_TEXT, O(checkpoint_dir), "DIR",
 	    "where the trainer saves; checked before each restart" },
+	{ "stage", 0, OPT_TEXT, O(stage), "SIZE[:DIR]",
+	    "saves go to memory, or DIR, up to SIZE, and from there to checkpoint-dir" },
+	{ "stage-bandwidth", 0, OPT_SIZE, O(stage_bandwidth), "SIZE",
+	    "bytes a second that copying staged checkpoints may take; 0: no limit",
+	    .def = "0" },
 	{ "resume-args", 0, OPT_TEXT, O(resume_args), "ARGS",
 	    "arguments added to the command when there is a checkpoint" },
 	{ "quarantine", 0, OPT_CHOICE, O(quarantine), "WHEN",
@@ -162,7 +168,8 @@ check_options(struct run_spec *s, struct err *err)
 	    s->options.nproc_per_node > NPROC_MAX)
 		return err_set(err, ERR_USAGE, "--nproc-per-node takes 0 to %d",
 		    NPROC_MAX);
-	if (check_tee(s->options.tee, err) == -1 ||
+	if (run_stage_check(&s->options, err) == -1 ||
+	    check_tee(s->options.tee, err) == -1 ||
 	    check_quotes(s->options.resume_args, err) == -1)
 		return -1;
 	return parse_budget(s, err);

@@ -24,6 +24,8 @@ struct run_options {
 	const char	*config;
 	const char	*state_dir;
 	const char	*checkpoint_dir;
+	const char	*stage;			/* SIZE[:DIR], see run_stage.h */
+	int64_t		 stage_bandwidth;	/* bytes a second, 0: no limit */
 	const char	*quarantine;		/* auto | never */
 	const char	*max_restarts;		/* N[/WINDOW] */
 	int64_t		 grace_ms;		/* TERM to KILL when asked to stop */

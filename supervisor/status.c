@@ -109,6 +109,7 @@ status_make(const struct supervisor *s)
 	    s->selection.path : NULL);
 	json_add_int(o, "step", s->selection.result == SELECTION_FOUND ?
 	    s->selection.step : JSON_UNKNOWN);
+	json_add_int(o, "durable_step", s->durable_step);
 	used = s->history.restarts;
 	json_add_int(root, "restarts", used);
 	json_add_int(root, "restarts_max", s->spec->restarts_max);

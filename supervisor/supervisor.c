@@ -75,6 +75,7 @@ supervisor_close(struct supervisor *s, int code, const char *why)
 {
 	cJSON *r;
 
+
 	examine_cancel(s);
 	loop_timer_cancel(s->delay);
 	loop_timer_cancel(s->exits);
@@ -169,6 +170,7 @@ make_timers(struct supervisor *s, struct err *err)
 	    err) == -1 ||
 	    loop_timer_new(s->loop, on_delay_over, s, &s->delay, err) == -1 ||
 	    loop_timer_new(s->loop, on_lease, s, &s->lease, err) == -1 ||
+	    loop_timer_new(s->loop, action_drain_over, s, &s->drain, err) == -1 ||
 	    loop_timer_new(s->loop, on_farewell, s, &s->farewell, err) == -1)
 		return -1;
 	loop_timer_set(s->lease, LOCK_RENEW_MS);
@@ -244,7 +246,7 @@ supervisor_init(struct supervisor *s, const char *dir, struct err *err)
 	s->state = STATE_CONNECTING;
 	s->progress.interval = JSON_UNKNOWN;
 	monitor_reset(s);
-	s->selection.step = JSON_UNKNOWN;
+	s->selection.step = s->durable_step = JSON_UNKNOWN;
 	if (run_spec_load(dir, &s->spec, NULL, err) == -1 ||
 	    run_spec_make_socket_dir(s->spec, err) == -1)
 		return -1;

@@ -89,6 +89,13 @@ struct supervisor {
 	struct buf		 unheard;	/* said while nobody was attached */
 	cJSON			*unheard_records;
 
+	/* staging */
+	bool			 stage_failed;	/* and it was said */
+	int			 end_code;	/* stated, not written yet */
+	char			 end_why[INCIDENT_TEXT_MAX];
+	int64_t			 durable_step;	/* newest, JSON_UNKNOWN */
+	struct loop_timer	*drain;		/* limit of the wait */
+
 	struct loop_timer	*settle, *exits, *delay, *lease, *status_timer;
 	struct loop_timer	*farewell;	/* until the parent has heard the end */
 	bool			 end_written;
@@ -114,6 +121,8 @@ void	action_do(struct supervisor *, enum recovery_action);
 void	action_settled(void *supervisor);
 /* Timer: exits, or strays, are overdue. */
 void	action_exits_over(void *supervisor);
+/* Timer: the staged checkpoints had their time to become durable. */
+void	action_drain_over(void *supervisor);
 
 /* link.c */
 int	link_init(struct supervisor *, struct err *err);
@@ -132,6 +141,7 @@ cJSON	*launch_order(struct supervisor *, int attempt, struct err *err);
 void	monitor_exit(struct supervisor *, const cJSON *record);
 void	monitor_progress(struct supervisor *, const cJSON *note);
 void	monitor_sign(struct supervisor *, const cJSON *note);
+void	monitor_stage(struct supervisor *, const cJSON *note);
 void	monitor_reset(struct supervisor *);
 
 /* examine.c */

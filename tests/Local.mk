@@ -27,7 +27,8 @@ flow_tests = \
 	%D%/flow/output.sh \
 	%D%/flow/diagnose.sh \
 	%D%/flow/follow.sh \
-	%D%/flow/refuse.sh
+	%D%/flow/refuse.sh \
+	%D%/flow/stage.sh
 
 TEST_EXTENSIONS = .sh
 SH_LOG_COMPILER = bash
@@ -55,6 +56,7 @@ EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/flow/lib.sh \
 	%D%/flow/as-nobody \
 	%D%/flow/fake-rank \
+	%D%/flow/fake-saver \
 	%D%/flow/query.py
 
 # Parts of `make check`, by themselves.

@@ -78,19 +78,20 @@ END_TEST
 
 START_TEST(the_end_is_the_end)
 {
-	static const enum recovery_action closing[] = { DO_FINISH,
-	    DO_CLOSE_STOPPED, DO_CLOSE_GIVEN_UP, DO_CLOSE_NO_AGENT };
+	static const enum recovery_action stating[] = { DO_FINISH,
+	    DO_CLOSE_STOPPED, DO_CLOSE_GIVEN_UP };
 	int i, k;
 
 	for (i = 0; i < LENGTH(rows); i++) {
-		bool closes = false;
+		bool states = false, closes = rows[i].action == DO_CLOSE ||
+		    rows[i].action == DO_CLOSE_NO_AGENT;
 
 		ck_assert_int_ne(rows[i].state, STATE_CLOSED);
-		for (k = 0; k < LENGTH(closing); k++)
-			closes = closes || rows[i].action == closing[k];
-		ck_assert_msg(closes == (rows[i].next == STATE_CLOSED),
-		    "%s, %s", state_names[rows[i].state],
-		    event_names[rows[i].event]);
+		for (k = 0; k < LENGTH(stating); k++)
+			states = states || rows[i].action == stating[k];
+		ck_assert_msg(states == (rows[i].next == STATE_DRAINING) &&
+		    closes == (rows[i].next == STATE_CLOSED), "%s, %s",
+		    state_names[rows[i].state], event_names[rows[i].event]);
 		if (rows[i].action == DO_CLOSE_GIVEN_UP)
 			ck_assert_int_eq(rows[i].event, EVENT_GIVE_UP);
 		if (rows[i].action == DO_CLOSE_NO_AGENT)
@@ -117,8 +118,8 @@ START_TEST(a_stop_is_heard_everywhere)
 			continue;
 		ck_assert_int_eq(recovery_step((enum recovery_state)s,
 		    EVENT_STOP_ASKED, &action, &next), 0);
-		ck_assert_msg(next == STATE_STOPPING || next == STATE_CLOSED,
-		    "%s", state_names[s]);
+		ck_assert_msg(next == STATE_STOPPING || next == STATE_DRAINING ||
+		    next == STATE_CLOSED, "%s", state_names[s]);
 	}
 }
 END_TEST
@@ -178,13 +179,14 @@ START_TEST(every_state_is_reached_and_can_end)
 		    state_names[s]);
 		if (s == STATE_CLOSED)
 			continue;
-		/* After a stop: only STOPPING and the end. */
+		/* After a stop: only STOPPING, DRAINING and the end. */
 		ck_assert_int_eq(recovery_step((enum recovery_state)s,
 		    EVENT_STOP_ASKED, &action, &next), 0);
 		memset(seen, 0, sizeof(seen));
 		reach((int)next, any_row, seen);
 		ck_assert(seen[STATE_CLOSED]);
 		seen[STATE_CLOSED] = seen[STATE_STOPPING] = false;
+		seen[STATE_DRAINING] = false;
 		for (int k = 0; k < STATE_COUNT; k++)
 			ck_assert_msg(!seen[k], "%s after a stop in %s",
 			    state_names[k], state_names[s]);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run_stage.c - from --stage SIZE[:DIR] to directories.
+ *
+ * The fast directory has a name that the next process for this run finds again, also
+ * after the supervisor and the agent were killed.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "supervisor/run_stage.h"
+
+#define MEMORY_DIR	"/dev/shm"
+#define SIZE_TEXT_MAX	32
+
+/* SIZE and DIR of the option; DIR may be NULL. */
+static int
+split(const char *text, int64_t *bytes, const char **dir)
+{
+	const char *colon = strchr(text, ':');
+	size_t n = colon != NULL ? (size_t)(colon - text) : strlen(text);
+	char size[SIZE_TEXT_MAX];
+
+	*dir = colon != NULL ? colon + 1 : NULL;
+	if (n >= sizeof(size) || (*dir != NULL && **dir != '/'))
+		return -1;
+	memcpy(size, text, n);
+	size[n] = '\0';
+	return text_parse_size(size, bytes) == -1 || *bytes <= 0 ? -1 : 0;
+}
+
+int
+run_stage_check(const struct run_options *o, struct err *err)
+{
+	const char *dir;
+	int64_t bytes;
+
+	if (o->stage == NULL)
+		return 0;
+	if (split(o->stage, &bytes, &dir) == -1)
+		return err_set(err, ERR_USAGE, "--stage takes SIZE or SIZE:DIR such "
+		    "as 200G:/local/nvme, with an absolute DIR (not '%s')",
+		    o->stage);
+	if (o->checkpoint_dir == NULL)
+		return err_set(err, ERR_USAGE, "--stage needs --checkpoint-dir: the "
+		    "durable directory");
+	return 0;
+}
+
+/* FNV-1a of the run directory: runs of one name in several state directories. */
+static uint32_t
+hash(const char *text)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *text != '\0'; text++)
+		h = (h ^ (unsigned char)*text) * 16777619u;
+	return h;
+}
+
+void
+run_stage_places(const struct run_spec *s, struct run_stage *out)
+{
+	const struct run_options *o = &s->options;
+	const char *dir = NULL;
+
+	memset(out, 0, sizeof(*out));
+	if (o->stage == NULL || split(o->stage, &out->bytes, &dir) == -1)
+		return;
+	out->on = true;
+	if (dir != NULL)
+		snprintf(out->fast, sizeof(out->fast), "%.3000s/%s-%08x", dir,
+		    o->name, hash(s->dir));
+	else
+		snprintf(out->fast, sizeof(out->fast), MEMORY_DIR
+		    "/holdfast-%u/%s-%08x", (unsigned)geteuid(), o->name,
+		    hash(s->dir));
+	if (o->checkpoint_dir[0] == '/')
+		snprintf(out->durable, sizeof(out->durable), "%s",
+		    o->checkpoint_dir);
+	else
+		snprintf(out->durable, sizeof(out->durable), "%.2000s/%.2000s",
+		    s->cwd, o->checkpoint_dir);
+	snprintf(out->link, sizeof(out->link), "%.4000s/stage", s->dir);
+}
