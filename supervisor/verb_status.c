@@ -101,6 +101,7 @@ print_incident(const cJSON *o)
 static void
 print_status(const cJSON *o, bool over, bool alive)
 {
+	int64_t durable;
 	char text[256];
 
 	snprintf(text, sizeof(text), "%s, %s, attempt %lld",
@@ -115,6 +116,12 @@ print_status(const cJSON *o, bool over, bool alive)
 	if (json_str(cJSON_GetObjectItem(o, "checkpoint"), "path", NULL) != NULL)
 		print_row("started from", json_str(cJSON_GetObjectItem(o,
 		    "checkpoint"), "path", ""));
+	durable = json_int(cJSON_GetObjectItem(o, "checkpoint"), "durable_step",
+	    JSON_UNKNOWN);
+	if (durable != JSON_UNKNOWN) {
+		snprintf(text, sizeof(text), "up to step %lld", (long long)durable);
+		print_row("durable", text);
+	}
 	print_incident(o);
 	if (over) {
 		snprintf(text, sizeof(text), "%lld",
