@@ -434,6 +434,23 @@ write_notes(struct stage *s, const struct checkpoints *cs,
 	}
 }
 
+/* Before anything was staged, those of earlier runs tell what a save takes. */
+static uint64_t
+largest_durable(const struct stage *s)
+{
+	struct checkpoints cs = {0};
+	uint64_t largest = 0;
+	size_t i;
+
+	if (checkpoints_list(&cs, s->o.to, NULL) == 0)
+		for (i = 0; i < cs.n; i++)
+			if (cs.list[i].size_bytes != REPORT_UNKNOWN &&
+			    (uint64_t)cs.list[i].size_bytes > largest)
+				largest = (uint64_t)cs.list[i].size_bytes;
+	checkpoints_fini(&cs);
+	return largest;
+}
+
 int
 stage_run(struct stage *s, struct stage_pass *pass, struct err *err)
 {
@@ -441,7 +458,8 @@ stage_run(struct stage *s, struct stage_pass *pass, struct err *err)
 	size_t i;
 	int rc = -1;
 
-	*pass = (struct stage_pass){ .largest = pass->largest,
+	*pass = (struct stage_pass){ .largest = pass->largest > 0 ?
+	    pass->largest : largest_durable(s),
 	    .started_ns = clock_wall_ns(&clock_system) };
 	notes_fini(&s->notes);
 	if (notes_read(&s->notes, s->o.from, pass->started_ns -

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 #define AGAIN_MS	5000	/* after a failure */
 #define ROOM_MS		500
 #define SETTLED_NS	(5 * NS_PER_S)	/* no save goes on in TO */
+#define WORKER_NICE	10
 #define SETTLE_ROUNDS	4	/* of half the quiet time */
 #define DEPTH_MAX	3
 
@@ -39,7 +41,9 @@ struct daemon {
 	bool			 ending, running;
 	int			 settling;	/* rounds at the end */
 	bool			 again;		/* something happened meanwhile */
+	int64_t			 began_ns;	/* the attempt, or this process */
 	bool			 fast;		/* what the link names */
+	bool			 link_failed;	/* and it was said */
 	struct stage_pass	 pass;		/* the worker's while it runs */
 	struct stage_pass	 last;
 	int			 last_rc;
@@ -57,6 +61,9 @@ worker(void *arg)
 	struct daemon *d = arg;
 	int64_t drop_ns;
 	uint64_t one = 1;
+
+	/* Of this thread alone; the trainer comes first. */
+	(void)setpriority(PRIO_PROCESS, 0, WORKER_NICE);
 
 	pthread_mutex_lock(&d->mutex);
 	while (!d->quit) {
@@ -115,6 +122,8 @@ on_round(int fd, uint32_t events, void *arg)
 		return;
 	d->running = false;
 	d->last = d->pass;
+	if (d->o->link != NULL)
+		loop_timer_set(d->room, 0);
 	if (atomic_load(&d->cancel) || d->o->once) {
 		loop_stop(d->loop, 0);
 	} else if (d->again) {
@@ -170,8 +179,9 @@ on_input(int fd, uint32_t events, void *arg)
 	}
 	text[n] = '\0';
 	if (strncmp(text, "drop ", 5) == 0) {
+		d->began_ns = strtoll(text + 5, NULL, 10);
 		pthread_mutex_lock(&d->mutex);
-		d->drop_ns = strtoll(text + 5, NULL, 10);
+		d->drop_ns = d->began_ns;
 		pthread_mutex_unlock(&d->mutex);
 		start_round(d);
 	}
@@ -224,12 +234,16 @@ is_settled(const char *dir, int64_t ns)
 }
 
 /* All that lay in FROM was whole when the last round began, and nothing was begun
- * since. */
+ * since.  A trainer that has not saved yet may still be loading: then what it loads
+ * must be in both places. */
 static bool
 is_between_saves(const struct daemon *d)
 {
-	return d->last.started_ns > 0 && d->last.waiting == 0 &&
-	    newest_change(d->o->stage.from, 0) < d->last.started_ns;
+	int64_t newest = newest_change(d->o->stage.from, 0);
+
+	return d->last.waiting == 0 && newest < d->last.started_ns &&
+	    (newest > d->began_ns ||
+	    (d->last.failed == 0 && !d->last.unquiet && !d->running));
 }
 
 static void
@@ -239,11 +253,27 @@ switch_link(struct daemon *d, bool fast, const char *why)
 
 	if (room_link(d->o->link, fast ? d->o->stage.from : d->o->stage.to, &err)
 	    == -1) {
-		d->o->switched(d->o->stage.tell_arg, d->fast, err.text);
+		if (!d->link_failed)
+			d->o->switched(d->o->stage.tell_arg, d->fast, err.text);
+		d->link_failed = true;
 		return;
 	}
+	d->link_failed = false;
 	d->fast = fast;
 	d->o->switched(d->o->stage.tell_arg, fast, why);
+}
+
+/* What the next save may take: a fifth more than the largest so far.  Before the
+ * first one, half of what FROM may hold is to be there: /dev/shm of a container has
+ * 64 MiB. */
+static uint64_t
+needed(const struct daemon *d)
+{
+	uint64_t largest = d->last.largest;
+
+	if (largest > 0)
+		return largest + largest / 5;
+	return d->o->budget / 2;
 }
 
 /* Only between saves: one that is cut in two would be lost. */
@@ -251,12 +281,14 @@ static void
 on_room(void *arg)
 {
 	struct daemon *d = arg;
-	uint64_t need = d->last.largest + d->last.largest / 5;
+	uint64_t need = needed(d);
 	struct err err = {0};
 	struct room r;
 	char why[200];
 
 	loop_timer_set(d->room, ROOM_MS);
+	if (d->last.started_ns == 0)
+		return;		/* nothing is known yet */
 	if (room_read(d->o->stage.from, d->o->budget, &r, &err) == -1) {
 		if (d->fast)
 			switch_link(d, false, err.text);
@@ -267,7 +299,7 @@ on_room(void *arg)
 		    "need %llu MiB", r.bound, (unsigned long long)r.free >> 20,
 		    (unsigned long long)need >> 20);
 		switch_link(d, false, why);
-	} else if (!d->fast && r.free >= need + need / 2 &&
+	} else if (!d->fast && r.free >= 2 * need &&	/* and one that stays */
 	    is_settled(d->o->stage.to, SETTLED_NS)) {
 		switch_link(d, true, "there is room again");
 	}
@@ -304,6 +336,7 @@ run(struct daemon *d, struct err *err)
 
 	if (pthread_create(&thread, NULL, worker, d) != 0)
 		return err_set(err, ERR_SYSTEM, "cannot start a thread");
+	d->began_ns = clock_wall_ns(&clock_system);
 	start_round(d);
 	if (d->o->link != NULL) {
 		d->fast = room_is_linked(d->o->link, d->o->stage.from);

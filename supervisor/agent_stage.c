@@ -217,6 +217,37 @@ staging_new(struct agent *a, struct err *err)
 	return 0;
 }
 
+/* The copying process looks after the link; but the first save may come before it has
+ * begun, and the fast directory may be much smaller than was said.  What is resumed from
+ * must be where the trainer looks. */
+static int
+make_link(struct staging *st, const char *resume, struct err *err)
+{
+	struct run_stage *p = &st->places;
+	struct room r;
+	cJSON *m, *event;
+	char why[200];
+
+	if (resume != NULL && strncmp(resume, p->fast, strlen(p->fast)) == 0)
+		return room_link(p->link, p->fast, err);
+	if (room_is_linked(p->link, p->durable))
+		return 0;
+	if (room_read(p->fast, 0, &r, err) == -1)
+		return -1;
+	if (r.free >= (uint64_t)p->bytes / 2)
+		return room_link(p->link, p->fast, err);
+	snprintf(why, sizeof(why), "%s leaves %llu MiB of the %llu MiB of --stage",
+	    r.bound, (unsigned long long)r.free >> 20,
+	    (unsigned long long)p->bytes >> 20);
+	m = agent_message(st->agent, "stage", st->agent->last_attempt);
+	event = cJSON_AddObjectToObject(m, "stage");
+	json_add_text(event, "event", "switched");
+	json_add_text(event, "to", "durable");
+	json_add_text(event, "why", why);
+	agent_note(st->agent, m, NOTE_ROOM);
+	return room_link(p->link, p->durable, err);
+}
+
 int
 staging_prepare(struct agent *a, const char *resume, struct err *err)
 {
@@ -231,8 +262,7 @@ staging_prepare(struct agent *a, const char *resume, struct err *err)
 	if (file_mkdirs(st->places.fast, 0700, err) == -1 ||
 	    file_mkdirs(st->places.durable, 0777, err) == -1)
 		return -1;
-	if (!room_is_linked(st->places.link, st->places.durable) &&
-	    room_link(st->places.link, st->places.fast, err) == -1)
+	if (make_link(st, resume, err) == -1)
 		return -1;
 	if (resume != NULL && stage_offer(st->places.fast, st->places.durable,
 	    resume, err) == -1)

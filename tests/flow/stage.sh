@@ -57,6 +57,15 @@ check "room: switched" grep -q 'saved to the durable directory' room.out
 check "room: all is durable" all_valid room
 check "room: the last one too" [ "$(newest room)" = 60 ]
 
+# Much less room than was said, and the first save at once.
+if mkdir tiny && mount -t tmpfs -o size=1m none tiny 2>/dev/null; then
+	SAVER_EVERY=10 SAVER_PACE=0.05 SAVER_STEPS=30 run 0 tiny "${opts[@]}" \
+	    --checkpoint-dir tiny-ck --stage "200M:$dir/tiny" -- "$saver"
+	check "tiny: one attempt" journal tiny "len(of('attempt')) == 1"
+	check "tiny: said so" grep -q 'saved to the durable directory' tiny.out
+	umount tiny
+fi
+
 # Asked to stop: what is complete becomes durable within the grace.
 SAVER_STEPS=100000 begin stop "${opts[@]}" --checkpoint-dir stop \
     --stage "64M:$dir/fast" --stage-bandwidth 4M --grace 20s -- "$saver"

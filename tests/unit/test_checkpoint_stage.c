@@ -4,9 +4,11 @@
  * what a copy that was interrupted leaves.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -281,6 +283,30 @@ START_TEST(cancelled)
 }
 END_TEST
 
+/* A disk that is full: what was there stays, and nothing half done. */
+START_TEST(no_room)
+{
+	struct stage_options o = options();
+	struct rlimit rl = { 100, 100 };
+	struct stage_pass pass;
+
+	fixture_good(in(from, "step10.pt"), 10);
+	run(&o);
+	ck_assert_str_eq(told, "durable step10.pt\n");
+	fixture_good(in(from, "step20.pt"), 20);
+	put(from, "latest.json", "{\"file\":\"step20.pt\",\"step\":20}");
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &rl), 0);
+	pass = run(&o);
+	ck_assert_str_eq(told, "failed step20.pt\n");
+	ck_assert_uint_eq(pass.failed, 1);
+	ck_assert(has(from, "step20.pt") && !has(to, "step20.pt"));
+	ck_assert(!has(to, "latest.json"));
+	ck_assert_int_eq(state("step10.pt"), HOLDFAST_CHECKPOINT_VALID);
+	ck_assert_int_eq(unit_count(in(to, STAGE_INCOMING)), 1);
+}
+END_TEST
+
 /* What cannot be copied fails, and nothing of it shows. */
 START_TEST(odd_contents)
 {
@@ -496,6 +522,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, interrupted_copies_are_cleared);
 	tcase_add_test(t, second_process_is_refused);
 	tcase_add_test(t, cancelled);
+	tcase_add_test(t, no_room);
 	tcase_add_test(t, odd_contents);
 	tcase_add_test(t, bytes_arrive);
 	tcase_add_test(t, unfinished_ones_are_dropped);
