@@ -32,11 +32,17 @@ noinst_LTLIBRARIES += libcheckpoint.la
 libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/action.h \
 	%D%/action_latest.c \
+	%D%/action_prune.c \
 	%D%/action_quarantine.c \
+	%D%/action_select.c \
 	%D%/action_stage.c \
 	%D%/action_verify.c \
+	%D%/beside.c %D%/beside.h \
 	%D%/print.c %D%/print.h \
+	%D%/prune.c %D%/prune.h \
 	%D%/quarantine.c %D%/quarantine.h \
+	%D%/select.c %D%/select.h \
+	%D%/select_apply.c %D%/select_undo.c %D%/select_undo.h \
 	%D%/stage.c %D%/stage.h \
 	%D%/stage_copy.c %D%/stage_copy.h \
 	%D%/stage_daemon.c %D%/stage_daemon.h \

@@ -12,11 +12,13 @@
 
 struct action_values {
 	bool		 json, structure, full, list, undo;
+	bool		 force, dry_run;
 	bool		 once, drop_unfinished, end_with_input;
 	int64_t		 jobs, before_step, quiet_ms;
 	int64_t		 bandwidth, room;	/* bytes (a second) */
 	int64_t		 keep;
-	const char	*quarantine, *link, *staged;
+	int64_t		 keep_last, keep_every, keep_newer_ms;	/* -1, 0, -1 */
+	const char	*quarantine, *link, *staged, *spikes;
 };
 
 /* paths: the n operands behind the action's name, at least one */
@@ -29,6 +31,10 @@ int	action_latest(const struct verb *, const struct action_values *, int n,
 int	action_quarantine(const struct verb *, const struct action_values *,
 	    int n, char **paths);
 int	action_stage(const struct verb *, const struct action_values *, int n,
+	    char **paths);
+int	action_select(const struct verb *, const struct action_values *, int n,
+	    char **paths);
+int	action_prune(const struct verb *, const struct action_values *, int n,
 	    char **paths);
 
 /* Says that memory is short; returns EXIT_USAGE. */

@@ -31,7 +31,8 @@ add_skipped(cJSON *array, const struct checkpoint *c, const char *moved_to)
 	    json_add_text(json, "state",
 	    holdfast_checkpoint_state_name(c->report.state)) == -1 ||
 	    json_add_text(json, "reason", c->report.reason) == -1 ||
-	    json_add_text(json, "quarantined", moved_to) == -1)
+	    json_add_text(json, "quarantined", moved_to) == -1 ||
+	    cJSON_AddBoolToObject(json, "held", c->held) == NULL)
 		return -1;
 	return 0;
 }
@@ -63,6 +64,17 @@ fail:
 	return -1;
 }
 
+static bool
+any_held(const struct checkpoints *cs)
+{
+	size_t i;
+
+	for (i = 0; i < cs->n; i++)
+		if (cs->list[i].held)
+			return true;
+	return false;
+}
+
 static void
 show_latest(const struct checkpoints *cs, long chosen, char *const *moved,
     const char *dir)
@@ -70,7 +82,7 @@ show_latest(const struct checkpoints *cs, long chosen, char *const *moved,
 	size_t n = chosen >= 0 ? (size_t)chosen : cs->n, i;
 
 	for (i = 0; i < n; i++) {
-		fputs("skipped  ", stdout);
+		fputs(cs->list[i].held ? "held     " : "skipped  ", stdout);
 		print_verdict(&cs->list[i], true);
 		if (moved != NULL && moved[i] != NULL) {
 			fputs("         moved to ", stdout);
@@ -84,7 +96,9 @@ show_latest(const struct checkpoints *cs, long chosen, char *const *moved,
 	} else {
 		fputs("no valid checkpoint in ", stdout);
 		print_clean(stdout, dir);
-		putchar('\n');
+		puts(cs->n == 0 ? ": it holds none" : any_held(cs) ?
+		    ": wait for what is held, or use --quiet-for 0" :
+		    ": all were skipped, for the reasons above");
 	}
 }
 

@@ -4,7 +4,6 @@
  * reason written first, so that nothing stands there unexplained.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "checkpoint/beside.h"
 #include "checkpoint/quarantine.h"
 
 #define REASON_MAX	(1u << 20)	/* bytes of a reason file */
@@ -24,63 +24,7 @@
 char *
 quarantine_dir(const char *save_dir, struct err *err)
 {
-	char *real, *out = NULL;
-
-	if ((real = realpath(save_dir, NULL)) == NULL) {
-		err_errno(err, "cannot resolve %s", save_dir);
-		return NULL;
-	}
-	if (strcmp(real, "/") == 0)
-		err_set(err, ERR_USAGE, "/ cannot have a quarantine beside it");
-	else if (asprintf(&out, "%s%s", real, QUARANTINE_SUFFIX) == -1) {
-		out = NULL;
-		err_memory(err);
-	}
-	free(real);
-	return out;
-}
-
-/* The rename must stay on one file system; a mounted save directory has its
- * neighbour on another one. */
-static int
-make_dir(const char *save_dir, const char *dir, struct err *err)
-{
-	struct stat from, to;
-
-	if (stat(save_dir, &from) == -1)
-		return err_errno(err, "cannot stat %s", save_dir);
-	if (mkdir(dir, from.st_mode & 0777) == -1 && errno != EEXIST)
-		return err_errno(err, "cannot create the quarantine %s", dir);
-	if (lstat(dir, &to) == -1)
-		return err_errno(err, "cannot stat %s", dir);
-	if (!S_ISDIR(to.st_mode))
-		return err_set(err, ERR_SYSTEM, "%s is in the way of the "
-		    "quarantine: not a directory", dir);
-	if (from.st_dev != to.st_dev) {
-		rmdir(dir);
-		return err_set(err, ERR_SYSTEM, "%s is on another file system "
-		    "than %s: use a subdirectory of the mount as save directory, "
-		    "or move the checkpoint by hand", dir, save_dir);
-	}
-	return 0;
-}
-
-/* renameat2() with RENAME_NOREPLACE; file systems that lack it get a check
- * first. */
-static int
-rename_new(const char *from, const char *to)
-{
-	struct stat st;
-
-	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
-		return -1;
-	if (lstat(to, &st) == 0) {
-		errno = EEXIST;
-		return -1;
-	}
-	return rename(from, to);
+	return beside_path(save_dir, "", QUARANTINE_SUFFIX, err);
 }
 
 /* A name in dir that is free, with its reason file's. */
@@ -135,29 +79,21 @@ write_reason(const char *path, const struct checkpoint *c,
 	return rc;
 }
 
-/* The directory of path, resolved, and its last component. */
-static char *
-split(const char *path, const char **name, struct err *err)
+/* It is still what was checked; a trainer may have written another one there. */
+static int
+check_unchanged(const struct checkpoint *c, struct err *err)
 {
-	const char *slash = strrchr(path, '/');
-	char *dir, *real;
+	struct checkpoint now;
+	int rc = 0;
 
-	*name = slash != NULL ? slash + 1 : path;
-	dir = slash == NULL ? strdup(".") : slash == path ? strdup("/") :
-	    strndup(path, (size_t)(slash - path));
-	if (dir == NULL) {
-		err_memory(err);
-		return NULL;
-	}
-	if (**name == '\0' || strcmp(*name, ".") == 0 ||
-	    strcmp(*name, "..") == 0) {
-		err_set(err, ERR_USAGE, "%s does not name a checkpoint", path);
-		real = NULL;
-	} else if ((real = realpath(dir, NULL)) == NULL) {
-		err_errno(err, "cannot resolve %s", dir);
-	}
-	free(dir);
-	return real;
+	if (checkpoint_look(&now, c->path) == -1)
+		rc = err_memory(err);
+	else if (now.mtime_ns != c->mtime_ns || now.size_bytes != c->size_bytes ||
+	    now.parts.n != c->parts.n)
+		rc = err_set(err, ERR_BUSY, "%s changed since it was checked: is a "
+		    "job writing it? Nothing was moved; try again", c->path);
+	checkpoint_fini(&now);
+	return rc;
 }
 
 int
@@ -170,7 +106,7 @@ quarantine_move(const char *save_dir, const struct checkpoint *c,
 	int rc = -1;
 
 	*moved_to = NULL;
-	if ((parent = split(c->path, &name, err)) == NULL ||
+	if ((parent = beside_split(c->path, &name, err)) == NULL ||
 	    (dir = quarantine_dir(save_dir, err)) == NULL)
 		goto out;
 	if (snprintf(original, sizeof(original), "%s/%s", parent, name) >=
@@ -178,24 +114,23 @@ quarantine_move(const char *save_dir, const struct checkpoint *c,
 		err_set(err, ERR_LIMIT, "path too long: %s", c->path);
 		goto out;
 	}
-	if (make_dir(save_dir, dir, err) == -1 ||
-	    free_name(dir, name, to, reason, err) == -1 ||
-	    write_reason(reason, c, original, err) == -1)
+	if (check_unchanged(c, err) == -1 ||
+	    beside_make(save_dir, dir, err) == -1)
 		goto out;
-	if (rename_new(original, to) == -1) {
-		err_errno(err, "cannot move %s to %s%s", original, to,
-		    errno == EXDEV ? " (another file system: move it by hand)" :
-		    "");
+	if (free_name(dir, name, to, reason, err) == -1)
+		goto drop;
+	if (write_reason(reason, c, original, err) == -1 ||
+	    beside_move(original, to, err) == -1) {
 		unlink(reason);
-		goto out;
+		goto drop;
 	}
-	if (file_sync_dir(dir, err) == -1 || file_sync_dir(parent, err) == -1)
-		goto out;
-	if ((*moved_to = strdup(to)) == NULL) {
+	if ((*moved_to = strdup(to)) == NULL)
 		err_memory(err);
-		goto out;
-	}
-	rc = 0;
+	else
+		rc = beside_follow(original, to, err);
+	goto out;
+drop:
+	(void)rmdir(dir);	/* unless others are in it */
 out:
 	free(parent);
 	free(dir);
@@ -232,10 +167,11 @@ quarantine_undo(const char *path, char **moved_to, struct err *err)
 	const char *name, *original;
 	char *dir;
 	cJSON *json = NULL;
+	struct stat st;
 	int rc = -1;
 
 	*moved_to = NULL;
-	if ((dir = split(path, &name, err)) == NULL)
+	if ((dir = beside_split(path, &name, err)) == NULL)
 		return -1;
 	if (!name_ends_with(dir, QUARANTINE_SUFFIX)) {
 		err_set(err, ERR_USAGE, "%s is not in a quarantine (*%s)", path,
@@ -251,16 +187,22 @@ quarantine_undo(const char *path, char **moved_to, struct err *err)
 	if (read_reason(reason, &json, err) == -1)
 		goto out;
 	original = json_str(json, "original", "");
-	if (original[0] != '/') {
-		err_set(err, ERR_FORMAT, "%s does not say where it was", reason);
+	/* U+FFFD stands for bytes that JSON cannot hold */
+	if (original[0] != '/' || strstr(original, "\xef\xbf\xbd") != NULL) {
+		err_set(err, ERR_FORMAT, "%s does not say where it was: move it by "
+		    "hand", reason);
 		goto out;
 	}
-	if (rename_new(from, original) == -1) {
-		err_errno(err, "cannot move %s back to %s", from, original);
+	if (lstat(original, &st) == 0) {
+		err_set(err, ERR_BUSY, "%s exists again: move it away first",
+		    original);
 		goto out;
 	}
+	/* The marker that says "unfinished" is there before what it speaks of. */
+	if (beside_follow(from, original, err) == -1 ||
+	    beside_move(from, original, err) == -1)
+		goto out;
 	unlink(reason);
-	(void)file_sync_dir(dir, NULL);
 	if ((*moved_to = strdup(original)) == NULL)
 		err_memory(err);
 	else

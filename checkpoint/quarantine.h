@@ -4,8 +4,8 @@
  *
  * The quarantine of SAVEDIR is SAVEDIR.quarantine beside it: outside, because
  * frameworks would load or count what lies inside, and on the same file system,
- * so that one rename moves a checkpoint whole or not at all.  NAME.json beside
- * NAME says where it was and why it was moved.  Nothing is ever deleted.
+ * so that one rename moves a checkpoint whole or not at all (beside.h).  NAME.json
+ * beside NAME says where it was and why it was moved.  Nothing is ever deleted.
  */
 #ifndef HOLDFAST_CHECKPOINT_QUARANTINE_H
 #define HOLDFAST_CHECKPOINT_QUARANTINE_H
@@ -19,8 +19,9 @@
 /* The quarantine of a save directory, to be freed; NULL with *err set. */
 char	*quarantine_dir(const char *save_dir, struct err *err);
 
-/* Moves the checkpoint, which lies in save_dir.  *moved_to (to be freed) is where
- * it is then. */
+/* Moves the checkpoint, which lies in save_dir, with what belongs to it; refused when
+ * it changed since it was looked at (ERR_BUSY).  *moved_to (to be freed) is where it is
+ * then; NULL: nothing moved, and nothing new was left behind. */
 int	quarantine_move(const char *save_dir, const struct checkpoint *,
 	    char **moved_to, struct err *err);
 

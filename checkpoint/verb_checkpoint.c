@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_checkpoint.c - holdfast checkpoint list|verify|latest|quarantine: which saved
- * states are whole, which one to go on from, and moving broken ones aside.
+ * verb_checkpoint.c - holdfast checkpoint list|verify|latest|...: which saved states are
+ * whole, which one to go on from, and moving others aside.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,11 @@
 
 /* A folder without a marker of its own is whole when it was left alone so long. */
 #define STAGE_QUIET_MS	1000
-#define ACTION_STAGE	4
+/* A save takes minutes; retention is in no hurry. */
+#define PRUNE_QUIET_MS	300000
+
+enum { ACTION_LIST, ACTION_VERIFY, ACTION_LATEST, ACTION_QUARANTINE, ACTION_STAGE,
+    ACTION_SELECT, ACTION_PRUNE };
 
 #define OFFSET(field)	offsetof(struct action_values, field)
 
@@ -25,7 +29,8 @@ static const struct opt options[] = {
 	{ "json", 0, OPT_FLAG, OFFSET(json), NULL,
 	    "print one JSON object per line", "false" },
 	{ "structure", 0, OPT_FLAG, OFFSET(structure), NULL,
-	    "verify, latest: structure only, do not read the contents", "false",
+	    "verify, latest, select: structure only, do not read the contents",
+	    "false",
 	    .cli_only = true },
 	{ "full", 0, OPT_FLAG, OFFSET(full), NULL,
 	    "list: read and check the contents too", "false", .cli_only = true },
@@ -36,7 +41,7 @@ static const struct opt options[] = {
 	    "latest: only checkpoints of an earlier step than N", NULL, NULL, 0,
 	    1ll << 53, .cli_only = true },
 	{ "quiet-for", 0, OPT_DURATION, OFFSET(quiet_ms), "TIME",
-	    "latest, stage: leave out what changed within this time (0; stage: 1s)",
+	    "latest, stage, prune: leave out what changed so lately (0; 1s; 5m)",
 	    NULL, .cli_only = true },
 	{ "quarantine", 0, OPT_CHOICE, OFFSET(quarantine), "WHEN",
 	    "latest: move newer broken ones aside: auto or never", "never",
@@ -48,7 +53,24 @@ static const struct opt options[] = {
 	    "quarantine: show what was moved out of DIR", "false",
 	    .cli_only = true },
 	{ "undo", 0, OPT_FLAG, OFFSET(undo), NULL,
-	    "quarantine: move PATH back to where it was", "false",
+	    "quarantine: move PATH back; select: undo the last one", "false",
+	    .cli_only = true },
+	{ "force", 0, OPT_FLAG, OFFSET(force), NULL,
+	    "select: take a step that is not valid; undo though a trainer went on",
+	    "false", .cli_only = true },
+	{ "dry-run", 'n', OPT_FLAG, OFFSET(dry_run), NULL,
+	    "select, prune: say what would be done, change nothing", "false",
+	    .cli_only = true },
+	{ "keep-last", 0, OPT_INT, OFFSET(keep_last), "K",
+	    "prune: keep the newest K valid steps, at least 2", NULL, NULL, 0,
+	    1000000, .cli_only = true },
+	{ "keep-every", 0, OPT_INT, OFFSET(keep_every), "N",
+	    "prune: keep the first valid step of every N", "0", NULL, 0,
+	    1ll << 53, .cli_only = true },
+	{ "keep-newer-than", 0, OPT_DURATION, OFFSET(keep_newer_ms), "TIME",
+	    "prune: keep what is younger than TIME", NULL, .cli_only = true },
+	{ "before-spike", 0, OPT_TEXT, OFFSET(spikes), "N,...",
+	    "prune: keep the last valid step before each step N", NULL,
 	    .cli_only = true },
 	{ "once", 0, OPT_FLAG, OFFSET(once), NULL,
 	    "stage: copy what is complete now, then end", "false",
@@ -74,12 +96,12 @@ static const struct opt options[] = {
 };
 
 static const char *const actions[] = { "list", "verify", "latest",
-    "quarantine", "stage", NULL };
+    "quarantine", "stage", "select", "prune", NULL };
 
 static int (*const handlers[])(const struct verb *,
     const struct action_values *, int, char **) = {
 	action_list, action_verify, action_latest, action_quarantine,
-	action_stage
+	action_stage, action_select, action_prune
 };
 
 int
@@ -100,14 +122,20 @@ check_options(const struct verb *v, const struct action_values *o, int action)
 		const char	*name;
 		const char	*with;	/* actions it goes with */
 	} rows[] = {
-		{ o->structure, "structure", "verify latest" },
+		{ o->structure, "structure", "verify latest select" },
 		{ o->full, "full", "list" },
 		{ o->before_step != REPORT_UNKNOWN, "before-step", "latest" },
-		{ o->quiet_ms != -1, "quiet-for", "latest stage" },
+		{ o->quiet_ms != -1, "quiet-for", "latest stage prune" },
 		{ strcmp(o->quarantine, "never") != 0, "quarantine", "latest" },
 		{ o->staged != NULL, "staged", "latest" },
 		{ o->list, "list", "quarantine" },
-		{ o->undo, "undo", "quarantine" },
+		{ o->undo, "undo", "quarantine select" },
+		{ o->force, "force", "select" },
+		{ o->dry_run, "dry-run", "select prune" },
+		{ o->keep_last != -1, "keep-last", "prune" },
+		{ o->keep_every != 0, "keep-every", "prune" },
+		{ o->keep_newer_ms != -1, "keep-newer-than", "prune" },
+		{ o->spikes != NULL, "before-spike", "prune" },
 		{ o->once, "once", "stage" },
 		{ o->drop_unfinished, "drop-unfinished", "stage" },
 		{ o->end_with_input, "end-with-input", "stage" },
@@ -132,7 +160,8 @@ check_options(const struct verb *v, const struct action_values *o, int action)
 static int
 run(const struct verb *v, int argc, char **argv)
 {
-	struct action_values o = { .before_step = REPORT_UNKNOWN, .quiet_ms = -1 };
+	struct action_values o = { .before_step = REPORT_UNKNOWN, .quiet_ms = -1,
+	    .keep_last = -1, .keep_newer_ms = -1 };
 	struct err err = {0};
 	int first, action;
 	bool done;
@@ -149,13 +178,15 @@ run(const struct verb *v, int argc, char **argv)
 		err_set(&err, ERR_USAGE, "%s: which path?", actions[action]);
 		return verb_fail(v, &err);
 	}
-	if ((action == 0 || action == 2) && first + 2 < argc) {
+	if ((action == ACTION_LIST || action == ACTION_LATEST ||
+	    action == ACTION_PRUNE) && first + 2 < argc) {
 		err_set(&err, ERR_USAGE, "%s takes one directory",
 		    actions[action]);
 		return verb_fail(v, &err);
 	}
 	if (o.quiet_ms == -1)
-		o.quiet_ms = action == ACTION_STAGE ? STAGE_QUIET_MS : 0;
+		o.quiet_ms = action == ACTION_STAGE ? STAGE_QUIET_MS :
+		    action == ACTION_PRUNE ? PRUNE_QUIET_MS : 0;
 	return handlers[action](v, &o, argc - first - 1, argv + first + 1);
 }
 

@@ -1,9 +1,14 @@
 # One line per unit test; the source is %D%/test_NAME.c.
 unit_tests += \
+	%D%/test_checkpoint_faults \
 	%D%/test_checkpoint_files \
 	%D%/test_checkpoint_latest \
 	%D%/test_checkpoint_pickle \
+	%D%/test_checkpoint_prune \
+	%D%/test_checkpoint_quarantine \
+	%D%/test_checkpoint_select \
 	%D%/test_checkpoint_stage \
+	%D%/test_checkpoint_tracker \
 	%D%/test_checkpoint_zip \
 	%D%/test_common_child \
 	%D%/test_common_err \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_checkpoint_latest.c - steps in names, the newest valid checkpoint of a
- * directory, quarantine and trackers.
+ * test_checkpoint_latest.c - steps in names, and the newest valid checkpoint of a
+ * directory.
  */
 #include <check.h>
 #include <stdio.h>
@@ -12,10 +12,7 @@
 
 #include "checkpoint_fixture.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "checkpoint/names.h"
-#include "checkpoint/quarantine.h"
-#include "checkpoint/tracker.h"
 
 static char *top, *dir;		/* top/ckpt is the save directory */
 static struct checkpoints cs;
@@ -240,105 +237,6 @@ START_TEST(folders)
 }
 END_TEST
 
-static void
-expect_text(const char *name, const char *want)
-{
-	char *path = fixture_path(dir, name);
-	struct buf b = {0};
-
-	ck_assert_int_eq(file_read(path, 4096, &b, NULL), 0);
-	ck_assert_str_eq(b.data, want);
-	buf_fini(&b);
-	free(path);
-}
-
-static void
-count_entry(void *arg, const char *path, const char *line)
-{
-	ck_assert_int_eq(access(path, F_OK), 0);
-	ck_assert_ptr_nonnull(strstr(line, "holdfast.quarantine/1"));
-	++*(int *)arg;
-}
-
-START_TEST(quarantine_and_back)
-{
-	char *to, *again, *back;
-	struct err err = {0};
-	long chosen;
-	int n = 0;
-
-	add("step_10.pt", 10);
-	add("step_20.pt", 20);
-	tear("step_20.pt");
-	ck_assert_str_eq(latest(NULL, &chosen), "step_10.pt");
-	ck_assert_int_eq(quarantine_move(dir, &cs.list[0], &to, &err), 0);
-	ck_assert_int_eq(access(to, F_OK), 0);
-	ck_assert_ptr_nonnull(strstr(to, "ckpt.quarantine/step_20.pt"));
-	ck_assert_int_ne(access(cs.list[0].path, F_OK), 0);
-	/* another one of that name has room beside it */
-	add("step_20.pt", 20);
-	ck_assert_int_eq(quarantine_move(dir, &cs.list[0], &again, &err), 0);
-	ck_assert_str_ne(to, again);
-	ck_assert_int_eq(quarantine_list(dir, count_entry, &n, &err), 0);
-	ck_assert_int_eq(n, 2);
-	ck_assert_int_eq(quarantine_undo(to, &back, &err), 0);
-	ck_assert_int_eq(access(cs.list[0].path, F_OK), 0);
-	free(back);
-	/* its place is taken now */
-	ck_assert_int_eq(quarantine_undo(again, &back, &err), -1);
-	ck_assert_int_eq(access(again, F_OK), 0);
-	/* what is in no quarantine cannot come back from there */
-	ck_assert_int_eq(quarantine_undo(cs.list[1].path, &back, &err), -1);
-	free(to);
-	free(again);
-}
-END_TEST
-
-START_TEST(trackers)
-{
-	char *link = fixture_path(dir, "last.pt"), *keep;
-	char target[64] = "";
-	struct names changed = {0};
-	struct err err = {0};
-
-	add("step_10.pt", 10);
-	ck_assert_ptr_nonnull(keep = quarantine_dir(dir, &err));
-	ck_assert_int_eq(mkdir(keep, 0700), 0);
-	text("latest.json", "{\"file\":\"step_20.pt\",\"step\":20,\"x\":1}");
-	text("latest", "step_20.pt\n");
-	text("latest_checkpointed_iteration.txt", "20\n");
-	ck_assert_int_eq(symlink("step_20.pt", link), 0);
-	ck_assert_int_eq(tracker_repair(dir, "step_10.pt", 10, keep, &changed,
-	    &err), 0);
-	expect_text("latest.json", "{\"x\":1,\"file\":\"step_10.pt\",\"step\":10}\n");
-	expect_text("latest", "step_10.pt");
-	/* a Megatron tracker cannot name step_10.pt */
-	expect_text("latest_checkpointed_iteration.txt", "20\n");
-	ck_assert_int_eq(readlink(link, target, sizeof(target) - 1), 10);
-	ck_assert_str_eq(target, "step_10.pt");
-	ck_assert_uint_eq(changed.n, 3);
-	names_fini(&changed);
-	/* trackers that point to something are left alone */
-	text("latest", "step_10.pt");
-	ck_assert_int_eq(tracker_repair(dir, "step_5.pt", 5, keep, &changed,
-	    &err), 0);
-	ck_assert_uint_eq(changed.n, 0);
-	names_fini(&changed);
-	add("iter_0000010", 10);
-	ck_assert_int_eq(tracker_repair(dir, "iter_0000010", 10, keep, &changed,
-	    &err), 0);
-	expect_text("latest_checkpointed_iteration.txt", "10");
-	/* an empty one too */
-	text("latest_checkpointed_iteration.txt", "");
-	ck_assert_int_eq(tracker_repair(dir, "iter_0000010", 10, keep, NULL,
-	    &err), 0);
-	expect_text("latest_checkpointed_iteration.txt", "10");
-	names_fini(&changed);
-	free(link);
-	free(keep);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -356,8 +254,6 @@ main(void)
 	tcase_add_test(t, limits);
 	tcase_add_test(t, odd_neighbours);
 	tcase_add_test(t, folders);
-	tcase_add_test(t, quarantine_and_back);
-	tcase_add_test(t, trackers);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
