@@ -464,11 +464,11 @@ START_TEST(select_and_undo)
 }
 END_TEST
 
-/* Killed before each call of select: resumed from something whole; a second select
- * ends it, and the undos lead back to the beginning. */
-START_TEST(select_killed)
+/* Killed before each call of select, or of undo: resumed from something whole; a second
+ * select ends it, and the undos lead back to the beginning. */
+static void
+kill_at_each_call(const struct layout *l, enum action action)
 {
-	const struct layout *l = &layouts[_i];
 	struct buf before;
 	struct err err;
 	bool reached = true;
@@ -478,9 +478,11 @@ START_TEST(select_killed)
 	before = take_picture();
 	for (k = 0; reached; k++) {
 		ck_assert_int_lt(k, CALLS_MAX);
-		with_fault(SELECT, k, KILL, &reached);
+		if (action == UNDO)
+			ck_assert_int_eq(do_select(10, &err), 0);
+		with_fault(action, k, KILL, &reached);
 		assert_resumes(l, k);
-		if (k % 2 == 0) {
+		if (action == SELECT && k % 2 == 0) {
 			ck_assert_msg(do_select(10, &err) == 0, "%s %ld: %s",
 			    l->name, k, err.text);
 			ck_assert_int_eq(resumes_from(l), 10);
@@ -491,27 +493,16 @@ START_TEST(select_killed)
 	ck_assert_int_gt(k, 5);
 	buf_fini(&before);
 }
+
+START_TEST(select_killed)
+{
+	kill_at_each_call(&layouts[_i], SELECT);
+}
 END_TEST
 
 START_TEST(undo_killed)
 {
-	const struct layout *l = &layouts[_i];
-	struct buf before;
-	struct err err;
-	bool reached = true;
-	long k;
-
-	build(l);
-	before = take_picture();
-	for (k = 0; reached; k++) {
-		ck_assert_int_lt(k, CALLS_MAX);
-		ck_assert_int_eq(do_select(10, &err), 0);
-		with_fault(UNDO, k, KILL, &reached);
-		assert_resumes(l, k);
-		undo_all();
-		assert_same_picture(&before, l->name, k);
-	}
-	buf_fini(&before);
+	kill_at_each_call(&layouts[_i], UNDO);
 }
 END_TEST
 
