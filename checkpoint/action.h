@@ -16,9 +16,9 @@ struct action_values {
 	bool		 once, drop_unfinished, end_with_input;
 	int64_t		 jobs, before_step, quiet_ms;
 	int64_t		 bandwidth, room;	/* bytes (a second) */
-	int64_t		 keep;
+	int64_t		 keep, nodes;
 	int64_t		 keep_last, keep_every, keep_newer_ms;	/* -1, 0, -1 */
-	const char	*quarantine, *link, *staged, *spikes;
+	const char	*quarantine, *link, *staged, *node, *spikes;
 };
 
 /* paths: the n operands behind the action's name, at least one */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/json.h"
@@ -122,6 +123,7 @@ action_stage(const struct verb *v, const struct action_values *o, int n,
 		.end_with_input = o->end_with_input,
 		.switched = o->json ? switched_json : switched_person
 	};
+	char host[65] = "";
 	struct err err = {0};
 	unsigned lost;
 
@@ -132,6 +134,14 @@ action_stage(const struct verb *v, const struct action_values *o, int n,
 	}
 	d.stage.from = paths[0];
 	d.stage.to = paths[1];
+	d.stage.nodes = o->nodes;
+	d.stage.node = o->node != NULL ? o->node : host;
+	if (o->nodes > 1 && (gethostname(host, sizeof(host) - 1) == -1 ||
+	    !text_is_name(d.stage.node))) {
+		err_set(&err, ERR_USAGE, "--node takes 1 to 64 of [A-Za-z0-9._-] "
+		    "(not '%s')", d.stage.node);
+		return verb_fail(v, &err);
+	}
 	if (stage_daemon_run(&d, &lost, &err) == -1)
 		return verb_fail(v, &err);
 	if (o->json)

@@ -22,27 +22,20 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/stage.h"
 #include "checkpoint/stage_copy.h"
+#include "checkpoint/stage_judged.h"
+#include "checkpoint/stage_nodes.h"
 #include "checkpoint/stage_notes.h"
 #include "checkpoint/stage_publish.h"
 
 #define TRASH_PREFIX	".trash-"
 #define LOCK_NAME	".holdfast-stage.lock"
 
-/* A checkpoint that was looked at, as it was then: not worth a second look until it
- * changes. */
-struct judged {
-	char	*name;
-	int64_t	 mtime_ns, size_bytes;
-	bool	 durable;	/* otherwise refused */
-};
-
 struct stage {
 	struct stage_options	 o;
 	char			*incoming;	/* TO/.incoming */
 	int			 lock_fd[2];
 	struct stage_copy	 copy;
-	struct judged		*judged;
-	size_t			 n_judged, cap_judged;
+	struct judged_list	 judged;
 	struct notes		 notes;
 };
 
@@ -103,8 +96,9 @@ stage_open(const struct stage_options *o, struct stage **out, struct err *err)
 	}
 	if (file_mkdirs(s->incoming, 0777, err) == -1 ||
 	    take_lock(o->from, &s->lock_fd[0], err) == -1 ||
-	    take_lock(s->incoming, &s->lock_fd[1], err) == -1 ||
-	    publish_recover(s->incoming, o->to, err) == -1 ||
+	    (o->nodes <= 1 && (take_lock(s->incoming, &s->lock_fd[1], err) == -1 ||
+	    publish_recover(s->incoming, o->to, err) == -1)) ||
+	    (o->nodes > 1 && nodes_clear(s->incoming, o->node, err) == -1) ||
 	    stage_copy_init(&s->copy, o->bytes_per_s, o->cancel, err) == -1)
 		goto fail;
 	*out = s;
@@ -123,9 +117,7 @@ stage_close(struct stage *s)
 		return;
 	stage_copy_fini(&s->copy);
 	notes_fini(&s->notes);
-	for (i = 0; i < s->n_judged; i++)
-		free(s->judged[i].name);
-	free(s->judged);
+	judged_fini(&s->judged);
 	free(s->incoming);
 	for (i = 0; i < 2; i++)
 		if (s->lock_fd[i] != -1)
@@ -156,68 +148,44 @@ name_in(const struct stage *s, const struct checkpoint *c)
 	return c->path + n + 1;
 }
 
-static const struct judged *
-judgement(const struct stage *s, const struct checkpoint *c)
+static struct judged *
+find_judged(struct stage *s, const struct checkpoint *c)
 {
-	const char *name = name_in(s, c);
-	size_t i;
-
-	for (i = 0; i < s->n_judged; i++)
-		if (strcmp(s->judged[i].name, name) == 0 &&
-		    s->judged[i].mtime_ns == c->mtime_ns &&
-		    s->judged[i].size_bytes == c->size_bytes)
-			return &s->judged[i];
-	return NULL;
+	return judged_find(&s->judged, name_in(s, c), c);
 }
 
-/* Keeps the newest judgement of a name.  Without memory it is judged again. */
-static void
-judge(struct stage *s, const struct checkpoint *c, bool durable)
+/* NULL when it is not settled what becomes of it. */
+static const struct judged *
+judgement(struct stage *s, const struct checkpoint *c)
 {
-	const char *name = name_in(s, c);
-	struct judged *j = NULL;
-	size_t i, cap;
+	const struct judged *j = find_judged(s, c);
 
-	for (i = 0; i < s->n_judged && j == NULL; i++)
-		if (strcmp(s->judged[i].name, name) == 0)
-			j = &s->judged[i];
-	if (j == NULL && s->n_judged == s->cap_judged) {
-		cap = s->cap_judged ? s->cap_judged * 2 : 32;
-		j = reallocarray(s->judged, cap, sizeof(*j));
-		if (j == NULL)
-			return;
-		s->judged = j;
-		s->cap_judged = cap;
-		j = NULL;
-	}
-	if (j == NULL) {
-		j = &s->judged[s->n_judged];
-		if ((j->name = strdup(name)) == NULL)
-			return;
-		s->n_judged++;
-	}
-	j->mtime_ns = c->mtime_ns;
-	j->size_bytes = c->size_bytes;
-	j->durable = durable;
+	return j != NULL && j->what != JUDGED_BROUGHT ? j : NULL;
+}
+
+static void
+judge(struct stage *s, const struct checkpoint *c, enum judged_as what)
+{
+	judged_set(&s->judged, name_in(s, c), c, what);
 }
 
 /* What is gone from FROM need not be remembered. */
 static void
 forget(struct stage *s, const struct checkpoints *cs)
 {
-	size_t i, k, n = 0;
+	size_t i;
 
-	for (i = 0; i < s->n_judged; i++) {
-		for (k = 0; k < cs->n; k++)
-			if (strcmp(name_in(s, &cs->list[k]),
-			    s->judged[i].name) == 0)
-				break;
-		if (k < cs->n)
-			s->judged[n++] = s->judged[i];
-		else
-			free(s->judged[i].name);
-	}
-	s->n_judged = n;
+	judged_begin(&s->judged);
+	for (i = 0; i < cs->n; i++)
+		judged_keep(&s->judged, name_in(s, &cs->list[i]));
+	judged_end(&s->judged);
+}
+
+static int
+list(const struct stage *s, struct checkpoints *cs, struct err *err)
+{
+	return s->o.nodes > 1 ? nodes_list(cs, s->o.from, err) :
+	    checkpoints_list(cs, s->o.from, err);
 }
 
 static bool
@@ -231,6 +199,30 @@ is_quiet(const struct stage *s, const struct checkpoint *c)
 	    c->mtime_ns > now;	/* a clock that was set back */
 }
 
+/* One that lies here as a whole, or another node's part is not to be waited for. */
+static bool
+is_part(const struct stage *s, const struct checkpoint *c)
+{
+	return s->o.nodes > 1 && c->is_dir;
+}
+
+/* Brought once, it waits in TO for the others. */
+static int
+bring(struct stage *s, const struct checkpoint *c, const char *work,
+    const char *place, struct err *err)
+{
+	int rc;
+
+	if (find_judged(s, c) == NULL) {
+		if (nodes_bring(&s->copy, c, work, s->o.node, err) == -1)
+			return -1;
+		judge(s, c, JUDGED_BROUGHT);
+	}
+	rc = nodes_publish(work, place, &s->o, err);
+	return rc == -1 ? -1 : rc == 0;
+}
+
+/* 0 when it is durable, 1 when other nodes' parts are waited for, -1 on failure. */
 static int
 copy_one(struct stage *s, const struct checkpoint *c, struct err *err)
 {
@@ -241,6 +233,10 @@ copy_one(struct stage *s, const struct checkpoint *c, struct err *err)
 
 	if (work == NULL || place == NULL) {
 		err_memory(err);
+		goto out;
+	}
+	if (is_part(s, c)) {
+		rc = bring(s, c, work, place, err);
 		goto out;
 	}
 	if (stage_remove(work, err) == -1)
@@ -274,19 +270,20 @@ is_in_place(struct stage *s, const struct checkpoint *c)
 
 /* Checks all of it; says why it is not to be copied, NULL when it is. */
 static const char *
-objection(struct checkpoint *c, struct stage_pass *pass, bool *final,
-    struct err *err)
+objection(struct checkpoint *c, bool is_part, struct stage_pass *pass,
+    bool *final, struct err *err)
 {
 	struct checkpoint_options opts = { .threads = 1 };
 
 	*final = false;
-	if (checkpoint_check(c, 1, &opts, NULL, NULL, err) == -1)
+	if ((is_part ? nodes_check_part(c, err) : checkpoint_check(c, 1, &opts,
+	    NULL, NULL, err)) == -1)
 		return err->text;
 	switch (c->report.state) {
 	case HOLDFAST_CHECKPOINT_VALID:
 		return NULL;
 	case HOLDFAST_CHECKPOINT_UNVERIFIED:
-		if (c->format != NULL)
+		if (c->format != NULL || is_part)
 			return NULL;
 		break;
 	case HOLDFAST_CHECKPOINT_INCOMPLETE:
@@ -308,8 +305,9 @@ drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
 {
 	int64_t start = clock_mono_ns(&clock_system);
 	struct err why = {0};
-	const char *text;
-	bool final;
+	const char *text = NULL;
+	bool final = false;
+	int rc;
 
 	if (c->size_bytes != REPORT_UNKNOWN &&
 	    (uint64_t)c->size_bytes > pass->largest)
@@ -322,20 +320,26 @@ drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
 		return 0;
 	}
 	if (is_in_place(s, c)) {
-		judge(s, c, true);
+		judge(s, c, JUDGED_DURABLE);
 		return 0;
 	}
-	if ((text = objection(c, pass, &final, &why)) != NULL) {
+	if (find_judged(s, c) == NULL)
+		text = objection(c, is_part(s, c), pass, &final, &why);
+	if (text != NULL) {
 		if (final)
-			judge(s, c, false);
+			judge(s, c, JUDGED_REFUSED);
 		if (*text != '\0')
 			tell(s, final ? STAGE_REFUSED : STAGE_FAILED,
 			    name_in(s, c), c, text, 0);
 		pass->failed += *text != '\0' && !final;
 		return 0;
 	}
-	if (copy_one(s, c, &why) == 0) {
-		judge(s, c, true);
+	if ((rc = copy_one(s, c, &why)) == 1) {
+		pass->waiting++;
+		return 0;
+	}
+	if (rc == 0) {
+		judge(s, c, JUDGED_DURABLE);
 		tell(s, STAGE_DURABLE, name_in(s, c), c, NULL,
 		    (clock_mono_ns(&clock_system) - start) / NS_PER_MS);
 		return 0;
@@ -350,11 +354,11 @@ drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
 }
 
 static bool
-is_durable(const struct stage *s, const struct checkpoint *c)
+is_durable(struct stage *s, const struct checkpoint *c)
 {
 	const struct judged *j = judgement(s, c);
 
-	return j != NULL && j->durable;
+	return j != NULL && j->what == JUDGED_DURABLE;
 }
 
 /* First out of sight, then gone: a removal that is interrupted leaves nothing that
@@ -400,7 +404,7 @@ drop_durable(struct stage *s, const struct checkpoints *cs, int64_t keep,
 /* The trackers were read before the checkpoints were listed: what they name was
  * complete by then.  One that names what is not durable stays as it is in TO. */
 static bool
-may_write(const struct stage *s, const struct note *n,
+may_write(struct stage *s, const struct note *n,
     const struct checkpoints *cs)
 {
 	size_t i;
@@ -464,7 +468,7 @@ stage_run(struct stage *s, struct stage_pass *pass, struct err *err)
 	notes_fini(&s->notes);
 	if (notes_read(&s->notes, s->o.from, pass->started_ns -
 	    s->o.quiet_ms * NS_PER_MS, err) == -1 ||
-	    checkpoints_list(&cs, s->o.from, err) == -1)
+	    list(s, &cs, err) == -1)
 		goto out;
 	for (i = cs.n; i > 0; i--)
 		if (drain(s, &cs.list[i - 1], pass, err) == -1)
@@ -524,7 +528,7 @@ stage_drop_unfinished(struct stage *s, int64_t since_ns, struct err *err)
 	size_t i;
 	int rc = -1;
 
-	if (checkpoints_list(&cs, s->o.from, err) == -1)
+	if (list(s, &cs, err) == -1)
 		goto out;
 	for (i = 0; i < cs.n; i++) {
 		c = &cs.list[i];
@@ -578,7 +582,7 @@ stage_finish(struct stage *s, struct err *err)
 	size_t i, left = 0;
 	int rc = -1;
 
-	if (checkpoints_list(&cs, s->o.from, err) == -1)
+	if (list(s, &cs, err) == -1)
 		goto out;
 	drop_durable(s, &cs, 0, &pass);
 	for (i = 0; i < cs.n; i++)

@@ -40,6 +40,8 @@ struct stage_options {
 	uint64_t		 bytes_per_s;	/* 0: no limit */
 	int64_t			 keep;		/* durable ones that stay in FROM */
 	int64_t			 quiet_ms;	/* a folder untouched so long is whole */
+	int64_t			 nodes;		/* whose parts make a checkpoint; 0, 1 */
+	const char		*node;		/* this one's name, when several */
 	const atomic_bool	*cancel;	/* may be NULL */
 	/* from the thread that runs the pass */
 	void			(*tell)(void *arg, const struct stage_event *);

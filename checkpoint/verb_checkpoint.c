@@ -89,6 +89,12 @@ static const struct opt options[] = {
 	{ "keep", 0, OPT_INT, OFFSET(keep), "N",
 	    "stage: durable checkpoints that stay in FROM", "1", NULL, 0, 1000,
 	    .cli_only = true },
+	{ "nodes", 0, OPT_INT, OFFSET(nodes), "N",
+	    "stage: a checkpoint has parts on N nodes, each with its FROM", "1",
+	    NULL, 1, 100000, .cli_only = true },
+	{ "node", 0, OPT_TEXT, OFFSET(node), "NAME",
+	    "stage: the name of this one, unless its host name is unique", NULL,
+	    .cli_only = true },
 	{ "link", 0, OPT_TEXT, OFFSET(link), "PATH",
 	    "stage: the link to FROM, or to TO while FROM has no room", NULL,
 	    .cli_only = true },
@@ -142,6 +148,8 @@ check_options(const struct verb *v, const struct action_values *o, int action)
 		{ o->bandwidth != 0, "bandwidth", "stage" },
 		{ o->room != 0, "room", "stage" },
 		{ o->keep != 1, "keep", "stage" },
+		{ o->nodes != 1, "nodes", "stage" },
+		{ o->node != NULL, "node", "stage" },
 		{ o->link != NULL, "link", "stage" }
 	};
 	struct err err = {0};

@@ -307,6 +307,78 @@ START_TEST(no_room)
 }
 END_TEST
 
+/* A round of one of two nodes. */
+static struct stage_pass
+run_node(const char *dir, const char *node)
+{
+	struct stage_options o = options();
+
+	o.from = dir;
+	o.nodes = 2;
+	o.node = node;
+	return run(&o);
+}
+
+/* Each has a part; who comes last publishes, and the other one learns it. */
+START_TEST(parts_of_two_nodes)
+{
+	const char *other = unit_dir();
+	struct stage_pass pass;
+
+	ck_assert_int_eq(mkdir(in(from, "step10"), 0700), 0);
+	ck_assert_int_eq(mkdir(in(other, "step10"), 0700), 0);
+	fixture_good(in(from, "step10/rank0.pt"), 10);
+	fixture_good(in(other, "step10/rank1.pt"), 10);
+	put(from, "latest.json", "{\"file\":\"step10\",\"step\":10}");
+	pass = run_node(from, "a");
+	ck_assert_str_eq(told, "");
+	ck_assert_uint_eq(pass.waiting, 1);
+	ck_assert(!has(to, "step10") && !has(to, "latest.json"));
+	pass = run_node(other, "b");
+	ck_assert_str_eq(told, "durable step10\n");
+	ck_assert_uint_eq(pass.waiting, 0);
+	ck_assert_int_eq(state("step10/rank0.pt"), HOLDFAST_CHECKPOINT_VALID);
+	ck_assert_int_eq(state("step10/rank1.pt"), HOLDFAST_CHECKPOINT_VALID);
+	ck_assert_int_eq(unit_count(in(to, "step10")), 2);
+	run_node(from, "a");
+	ck_assert_str_eq(told, "");
+	ck_assert(has(to, "latest.json"));
+	/* Nothing but locks is left. */
+	ck_assert(!has(to, STAGE_INCOMING "/step10"));
+}
+END_TEST
+
+/* A part that is torn, or of a node that was interrupted, holds the others up. */
+START_TEST(parts_that_are_missing)
+{
+	const char *other = unit_dir();
+
+	ck_assert_int_eq(mkdir(in(from, "step10"), 0700), 0);
+	ck_assert_int_eq(mkdir(in(other, "step10"), 0700), 0);
+	fixture_good(in(from, "step10/rank0.pt"), 10);
+	fixture_good(in(other, "step10/rank1.pt"), 10);
+	ck_assert_int_eq(truncate(in(other, "step10/rank1.pt"), 300), 0);
+	run_node(from, "a");
+	run_node(other, "b");
+	ck_assert_str_eq(told, "");
+	ck_assert(!has(to, "step10"));
+	/* What b had copied when it was killed does not count, and goes. */
+	ck_assert_int_eq(mkdir(in(to, STAGE_INCOMING "/step10/.part-b"), 0700), 0);
+	put(to, STAGE_INCOMING "/step10/.part-b/rank1.pt", "half");
+	ck_assert_int_eq(unlink(in(other, "step10/rank1.pt")), 0);
+	fixture_good(in(other, "step10/rank1.pt"), 10);
+	run_node(from, "a");
+	ck_assert(!has(to, "step10"));
+	run_node(other, "b");
+	ck_assert_str_eq(told, "durable step10\n");
+	ck_assert_int_eq(state("step10/rank1.pt"), HOLDFAST_CHECKPOINT_VALID);
+	/* A file is whole wherever it lies. */
+	fixture_good(in(other, "step20.pt"), 20);
+	run_node(other, "b");
+	ck_assert_str_eq(told, "durable step20.pt\ndropped step10\n");
+}
+END_TEST
+
 /* What cannot be copied fails, and nothing of it shows. */
 START_TEST(odd_contents)
 {
@@ -523,6 +595,8 @@ add_tests(TCase *t)
 	tcase_add_test(t, second_process_is_refused);
 	tcase_add_test(t, cancelled);
 	tcase_add_test(t, no_room);
+	tcase_add_test(t, parts_of_two_nodes);
+	tcase_add_test(t, parts_that_are_missing);
 	tcase_add_test(t, odd_contents);
 	tcase_add_test(t, bytes_arrive);
 	tcase_add_test(t, unfinished_ones_are_dropped);
