@@ -8,6 +8,7 @@ unit_tests += \
 	%D%/test_checkpoint_quarantine \
 	%D%/test_checkpoint_select \
 	%D%/test_checkpoint_stage \
+	%D%/test_checkpoint_stage_room \
 	%D%/test_checkpoint_tracker \
 	%D%/test_checkpoint_zip \
 	%D%/test_common_child \
