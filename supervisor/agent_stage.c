@@ -258,8 +258,7 @@ staging_prepare(struct agent *a, const char *resume, struct err *err)
 	if (a->staging == NULL && staging_new(a, err) == -1)
 		return -1;
 	st = a->staging;
-	/* The parent of the fast directory is this user's alone. */
-	if (file_mkdirs(st->places.fast, 0700, err) == -1 ||
+	if (run_stage_make_fast(&st->places, err) == -1 ||
 	    file_mkdirs(st->places.durable, 0777, err) == -1)
 		return -1;
 	if (make_link(st, resume, err) == -1)

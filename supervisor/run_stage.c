@@ -7,8 +7,10 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/text.h"
 #include "supervisor/run_stage.h"
 
@@ -47,6 +49,38 @@ run_stage_check(const struct run_options *o, struct err *err)
 		return err_set(err, ERR_USAGE, "--stage needs --checkpoint-dir: the "
 		    "durable directory");
 	return 0;
+}
+
+static int
+check_ours(const char *dir, struct err *err)
+{
+	struct stat st;
+
+	if (lstat(dir, &st) == -1)
+		return err_errno(err, "cannot stat %s", dir);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    (st.st_mode & 022) != 0)
+		return err_set(err, ERR_SYSTEM, "%s is not a directory of this "
+		    "user alone; use --stage SIZE:DIR with another DIR", dir);
+	return 0;
+}
+
+int
+run_stage_make_fast(const struct run_stage *p, struct err *err)
+{
+	static const char memory[] = MEMORY_DIR "/";
+	char parent[PATH_MAX], *slash;
+
+	if (file_mkdirs(p->fast, 0700, err) == -1 ||
+	    check_ours(p->fast, err) == -1)
+		return -1;
+	/* Made by this program, in a directory for all. */
+	if (strncmp(p->fast, memory, sizeof(memory) - 1) != 0)
+		return 0;
+	snprintf(parent, sizeof(parent), "%s", p->fast);
+	slash = strrchr(parent, '/');
+	*slash = '\0';
+	return strlen(parent) < sizeof(memory) ? 0 : check_ours(parent, err);
 }
 
 /* FNV-1a of the run directory: runs of one name in several state directories. */

@@ -24,6 +24,9 @@ struct run_stage {
 
 /* Checks --stage and what it needs; before the run has a directory. */
 int	run_stage_check(const struct run_options *, struct err *err);
+/* Makes the fast directory, or checks that it is ours alone: others may write beside
+ * it, and what lies in it is loaded by the trainer. */
+int	run_stage_make_fast(const struct run_stage *, struct err *err);
 /* The places of a run that was checked. */
 void	run_stage_places(const struct run_spec *, struct run_stage *out);
 

@@ -22,6 +22,7 @@
 #include "supervisor/run_life.h"
 #include "supervisor/run_parent.h"
 #include "supervisor/run_spec.h"
+#include "supervisor/run_stage.h"
 #include "supervisor/verbs.h"
 
 static int
@@ -129,6 +130,18 @@ check_all(const struct run_spec *s, struct err *err)
 	return check_rules(o, err);
 }
 
+static void
+print_staging(const struct run_spec *s)
+{
+	struct run_stage stage;
+
+	run_stage_places(s, &stage);
+	if (stage.on)
+		printf("staging     up to %lld MiB in %s\n            (the trainer is "
+		    "told to save to %s)\n", (long long)stage.bytes >> 20,
+		    stage.fast, stage.link);
+}
+
 static int
 print_plan(const struct run_spec *s)
 {
@@ -147,10 +160,10 @@ print_plan(const struct run_spec *s)
 	else
 		printf("\nranks       started by the command%s\n", launcher ? "" :
 		    " (no launcher that is known; --nproc-per-node starts ranks)");
-	printf("checkpoints %s\nrestarts    %s\ngrace       %s\n",
-	    o->checkpoint_dir ? o->checkpoint_dir :
-	    "not known (--checkpoint-dir): not checked before a restart",
-	    o->max_restarts, grace);
+	printf("checkpoints %s\n", o->checkpoint_dir ? o->checkpoint_dir :
+	    "not known (--checkpoint-dir): not checked before a restart");
+	print_staging(s);
+	printf("restarts    %s\ngrace       %s\n", o->max_restarts, grace);
 	printf("all checks passed, nothing was started\n");
 	return EXIT_OK;
 }

@@ -66,6 +66,14 @@ if mkdir tiny && mount -t tmpfs -o size=1m none tiny 2>/dev/null; then
 	umount tiny
 fi
 
+# A fast directory that is not ours alone is refused.
+mkdir other
+run 0 ours "${opts[@]}" --checkpoint-dir ours --stage "64M:$dir/other" -- "$saver"
+name=$(basename "$(readlink state/ours/stage)")
+mkdir -p "other/$name" && chmod 777 "other/$name"
+run 1 ours "${opts[@]}" --checkpoint-dir ours --stage "64M:$dir/other" -- "$saver"
+check "ours: said why" grep -q 'not a directory of this user alone' ours.out
+
 # Asked to stop: what is complete becomes durable within the grace.
 SAVER_STEPS=100000 begin stop "${opts[@]}" --checkpoint-dir stop \
     --stage "64M:$dir/fast" --stage-bandwidth 4M --grace 20s -- "$saver"
