@@ -140,10 +140,12 @@ on_round(int fd, uint32_t events, void *arg)
 	}
 }
 
+/* A scheduler sends SIGTERM to every process of a job, more than once, and the agent
+ * that has it copied ends the input as well: only a person asks twice. */
 static void
-end(struct daemon *d)
+end(struct daemon *d, bool again_is_now)
 {
-	if (d->ending)
+	if (d->ending && again_is_now)
 		atomic_store(&d->cancel, true);
 	d->ending = true;
 	start_round(d);
@@ -155,8 +157,10 @@ end(struct daemon *d)
 static void
 on_signal(const struct signalfd_siginfo *si, void *arg)
 {
+	struct daemon *d = arg;
+
 	if (si->ssi_signo == SIGTERM || si->ssi_signo == SIGINT)
-		end(arg);
+		end(d, !d->o->end_with_input);
 }
 
 /* "drop NS": what a trainer left unfinished before then may go.  The end of the
@@ -174,7 +178,7 @@ on_input(int fd, uint32_t events, void *arg)
 	if (n <= 0) {
 		loop_unwatch(d->input);
 		d->input = NULL;
-		end(d);
+		end(d, false);
 		return;
 	}
 	text[n] = '\0';

@@ -38,6 +38,22 @@ empty() {
 	[ -z "$(find fast -mindepth 2 2>/dev/null)" ]
 }
 
+# pids_of ROLE: what can be killed
+pids_of() {
+	local pid line
+	for pid in $(flow_processes); do
+		line=$(command_line "$pid")
+		case $1:$line in
+		saver:*python3*fake-saver*) ;;
+		stager:*"checkpoint stage"*) ;;
+		agent:holdfast*" agent "* | supervisor:holdfast*" supervisor "*) ;;
+		*) continue ;;
+		esac
+		printf '%s\n' "$pid"
+	done
+	return 0
+}
+
 # A death in the middle: the next attempt starts from memory.
 SAVER_DIE=33 run 0 die "${opts[@]}" --checkpoint-dir die --stage "64M:$dir/fast" -- "$saver"
 check "die: resumed at 30" grep -q 'resumes at 30' "$(rank_log die 2 0)"
@@ -78,7 +94,9 @@ check "ours: said why" grep -q 'not a directory of this user alone' ours.out
 SAVER_STEPS=100000 begin stop "${opts[@]}" --checkpoint-dir stop \
     --stage "64M:$dir/fast" --stage-bandwidth 4M --grace 20s -- "$saver"
 wait_for "stop: some saves" test -e stop/step00000030.pt
-kill -TERM "$run_pid"
+# As a scheduler does, every process of the job, and twice.
+# shellcheck disable=SC2046
+kill -TERM $(pids_of stager) && kill -TERM $(pids_of stager) "$run_pid"
 end "$run_pid"
 check "stop: exit status" [ $? = 143 ]
 check "stop: all is durable" all_valid stop
@@ -92,21 +110,6 @@ SAVER_STEPS=60 run 0 lost "${opts[@]}" --checkpoint-dir lost --stage "64M:$dir/f
 check "lost: resumed from the durable one" grep -q 'resumes at 30' "$(rank_log lost 2 0)"
 check "lost: the last one" [ "$(newest lost)" = 60 ]
 
-# pids of the roles of run $1: what can be killed
-pids_of() {
-	local pid line
-	for pid in $(flow_processes); do
-		line=$(command_line "$pid")
-		case $1:$line in
-		saver:*python3*fake-saver*) ;;
-		stager:*"checkpoint stage"*) ;;
-		agent:holdfast*" agent "* | supervisor:holdfast*" supervisor "*) ;;
-		*) continue ;;
-		esac
-		printf '%s\n' "$pid"
-	done
-	return 0
-}
 RANDOM=${STAGE_SEED:-4711}
 export SAVER_STEPS=$((kills * 1000)) SAVER_PACE=0.015
 start_kill() {
