@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/buf.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/json.h"
@@ -26,6 +27,7 @@
 
 #define TRASH_PREFIX	".trash-"
 #define SPIKES_MAX	1000
+#define STATE_MAX	((size_t)64 << 20)	/* bytes of a trainer_state.json */
 #define VALID		HOLDFAST_CHECKPOINT_VALID
 
 struct prune {
@@ -155,6 +157,38 @@ group(struct prune *p, const struct names *targets, struct err *err)
 	return 0;
 }
 
+/* transformers loads the best one at the very end, by the path in the newest state. */
+static int
+add_best(const struct prune *p, struct names *targets, struct err *err)
+{
+	const char *best, *slash;
+	struct buf text = {0};
+	cJSON *json = NULL;
+	char *path;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; json == NULL && i < p->cs.n; i++) {
+		if ((path = file_join(p->cs.list[i].path, "trainer_state.json"))
+		    == NULL)
+			return err_memory(err);
+		buf_clear(&text);
+		if (p->cs.list[i].is_dir && file_read(path, STATE_MAX, &text, NULL)
+		    == 0 && text.len > 0)
+			(void)json_parse(text.data, text.len, &json, NULL);
+		free(path);
+	}
+	best = json != NULL ? json_str(json, "best_model_checkpoint", NULL) : NULL;
+	if (best != NULL) {
+		slash = strrchr(best, '/');
+		if (names_add(targets, slash != NULL ? slash + 1 : best) == -1)
+			rc = err_memory(err);
+	}
+	cJSON_Delete(json);
+	buf_fini(&text);
+	return rc;
+}
+
 static int
 find(struct prune *p, struct err *err)
 {
@@ -175,9 +209,11 @@ find(struct prune *p, struct err *err)
 			err_memory(err);
 			goto out;
 		}
-	names_sort(&targets);
 	if (p->cs.n > 0)
 		qsort(p->cs.list, p->cs.n, sizeof(*p->cs.list), compare);
+	if (add_best(p, &targets, err) == -1)
+		goto out;
+	names_sort(&targets);
 	rc = group(p, &targets, err);
 out:
 	trackers_fini(&ts);

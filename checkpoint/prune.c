@@ -125,7 +125,7 @@ keep_others(struct prune_step *s, const struct prune_policy *p)
 	if (s->held)
 		keep(s, "may still be written");
 	if (s->pinned)
-		keep(s, "a tracker gives it");
+		keep(s, "a tracker or the trainer names it");
 	if (s->unnamed || s->step < 0)
 		keep(s, "its name has no step");
 	if (p->keep_after_ns != REPORT_UNKNOWN && (s->mtime_ns == REPORT_UNKNOWN ||

@@ -28,7 +28,8 @@ flow_tests = \
 	%D%/flow/diagnose.sh \
 	%D%/flow/follow.sh \
 	%D%/flow/refuse.sh \
-	%D%/flow/stage.sh
+	%D%/flow/stage.sh \
+	%D%/flow/checkpoint.sh
 
 TEST_EXTENSIONS = .sh
 SH_LOG_COMPILER = bash
@@ -56,6 +57,7 @@ EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/flow/lib.sh \
 	%D%/flow/as-nobody \
 	%D%/flow/fake-rank \
+	%D%/flow/fake-layout \
 	%D%/flow/fake-saver \
 	%D%/flow/query.py
 
