@@ -39,6 +39,7 @@ struct daemon {
 	int			 notify_fd, done_fd;
 	atomic_bool		 cancel;
 	bool			 ending, running;
+	bool			 over;		/* no trainer runs any more */
 	int			 settling;	/* rounds at the end */
 	bool			 again;		/* something happened meanwhile */
 	int64_t			 began_ns;	/* the attempt, or this process */
@@ -178,6 +179,7 @@ on_input(int fd, uint32_t events, void *arg)
 	if (n <= 0) {
 		loop_unwatch(d->input);
 		d->input = NULL;
+		d->over = true;
 		end(d, false);
 		return;
 	}
@@ -384,7 +386,7 @@ stage_daemon_run(const struct stage_daemon_options *o, unsigned *lost,
 	/* The thread that still runs has the rest. */
 	if (d.running)
 		return rc;
-	if (rc == 0 && o->end_with_input)
+	if (rc == 0 && d.over)
 		rc = stage_finish(d.stage, err);
 	stage_close(d.stage);
 	if (d.notify_fd != -1)

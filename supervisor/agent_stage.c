@@ -300,6 +300,9 @@ staging_drain(struct agent *a)
 		return;
 	}
 	loop_timer_cancel(st->again);
+	/* One that ended meanwhile may have left something. */
+	start(st);
+	loop_timer_cancel(st->again);
 	st->draining = true;
 	if (st->pid == 0) {
 		tell_drained(st);
