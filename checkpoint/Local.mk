@@ -4,18 +4,25 @@ checkpoint_core = \
 	%D%/expect.c %D%/expect.h \
 	%D%/format.h %D%/formats.c \
 	%D%/folder.c %D%/folder.h \
+	%D%/format_accelerate.c \
 	%D%/format_dcp.c \
 	%D%/format_deepspeed.c \
+	%D%/format_fairseq.c \
 	%D%/format_folder.c \
+	%D%/format_hf_model.c \
 	%D%/format_hf_trainer.c \
 	%D%/format_internevo.c \
+	%D%/format_lightning.c \
 	%D%/format_megatron_dist.c \
 	%D%/format_megatron_legacy.c \
 	%D%/format_nemo.c \
+	%D%/format_nvrx.c \
 	%D%/format_orbax.c \
 	%D%/format_safetensors.c \
 	%D%/format_torch_legacy.c \
 	%D%/format_torch_zip.c \
+	%D%/grid.c %D%/grid.h \
+	%D%/hf_index.c %D%/hf_index.h \
 	%D%/holdfast-checkpoint.h \
 	%D%/input.c %D%/input.h \
 	%D%/latest.c \

@@ -14,25 +14,45 @@
 #define CORRUPT		HOLDFAST_CHECKPOINT_CORRUPT
 #define UNREADABLE	HOLDFAST_CHECKPOINT_UNREADABLE
 
-/* Archives inside a file, one after the other. */
+static bool
+is_archive(const uint8_t *head)
+{
+	return memcmp(head, "PK\3\4", 4) == 0;
+}
+
+/* Archives inside a file, one after the other.  Tensors that are none are fine where
+ * none is: other serialisers and transforms exist. */
 static void
 check_extents(const struct part *p, struct input *in, const struct check *check,
     struct report *r)
 {
-	uint8_t head[4];
-	size_t i;
+	static const uint8_t zeroes[16];
+	uint8_t head[16];
+	size_t i, archives = 0, others = 0;
 
 	for (i = 0; i < p->n_extents && !report_is_bad(r); i++) {
 		const struct extent *e = &p->extents[i];
 
-		if (e->length < 4 || e->offset > in->size ||
+		if (e->length < sizeof(head) || e->offset > in->size ||
 		    e->length > in->size - e->offset)
 			continue;
-		if (input_read(in, e->offset, head, 4, r) == -1)
+		if (input_read(in, e->offset, head, sizeof(head), r) == -1)
 			return;
-		if (memcmp(head, "PK\3\4", 4) == 0)
+		if (is_archive(head)) {
+			archives++;
 			torch_zip_check_at(in, e->offset, e->length, check, r);
+		} else if (memcmp(head, zeroes, sizeof(head)) == 0) {
+			report_say(r, CORRUPT, "the item at byte %llu begins with "
+			    "zeroes", (unsigned long long)e->offset);
+		} else if (e->tensor) {
+			others++;
+		}
 	}
+	if (others > 0 && archives > 0)
+		report_say(r, CORRUPT, "%zu of its items are no archives", others);
+	else if (others > 0)
+		report_say(r, HOLDFAST_CHECKPOINT_UNVERIFIED,
+		    "holds items of a kind that is not known");
 }
 
 static void
@@ -170,14 +190,15 @@ static void
 merge(struct pool *pool, size_t index)
 {
 	struct checkpoint *c = &pool->list[index];
+	bool many = c->is_dir || (c->format != NULL && c->format->file_set);
 	size_t i;
 
 	for (i = 0; i < c->parts.n; i++) {
 		const struct report *r = &pool->reports[pool->first[index] + i];
 
-		report_merge(&c->report, r, c->is_dir ? c->parts.list[i].name :
+		report_merge(&c->report, r, many ? c->parts.list[i].name :
 		    NULL);
-		if (!c->is_dir || c->format == NULL || !c->format->same_step ||
+		if (!many || c->format == NULL || !c->format->same_step ||
 		    r->step == REPORT_UNKNOWN)
 			continue;
 		if (c->report.step == REPORT_UNKNOWN)
@@ -190,6 +211,13 @@ merge(struct pool *pool, size_t index)
 	}
 	/* one apart is a matter of where a trainer begins to count */
 	if (c->name_step != REPORT_UNKNOWN && c->report.step != REPORT_UNKNOWN &&
+	    llabs(c->name_step - c->report.step) > 1 && c->format != NULL &&
+	    c->format->named_step)
+		report_say(&c->report, HOLDFAST_CHECKPOINT_INCOMPLETE, "its name "
+		    "tells %lld, its contents step %lld", (long long)c->name_step,
+		    (long long)c->report.step);
+	else if (c->name_step != REPORT_UNKNOWN &&
+	    c->report.step != REPORT_UNKNOWN &&
 	    llabs(c->name_step - c->report.step) > 1)
 		report_note(&c->report, "its name tells %lld, its contents step "
 		    "%lld", (long long)c->name_step, (long long)c->report.step);

@@ -53,7 +53,9 @@ checkpoint_look(struct checkpoint *c, const char *path)
 		end[-1] = '\0';
 	report_init(&seen);
 	if (item_look(&it, c->path, &seen) == 0) {
-		c->format = format_find(&it);
+		c->format = format_find_set(&it);
+		if (c->format == NULL)
+			c->format = format_find(&it);
 		if (c->format == NULL && it.is_regular)
 			c->format = format_claimed(&it, &seen);
 	}
@@ -64,7 +66,7 @@ checkpoint_look(struct checkpoint *c, const char *path)
 	report_fini(&seen);
 	c->name_step = it.is_dir ? name_folder_step(it.name) :
 	    name_step(it.name);
-	if (it.is_dir && c->format != NULL) {
+	if (c->format != NULL && c->format->complete != NULL) {
 		c->format->complete(&it, &c->parts, &c->report);
 		if (c->report.step != REPORT_UNKNOWN)
 			c->name_step = c->report.step;

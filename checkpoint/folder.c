@@ -29,54 +29,127 @@ folder_is_dir(const char *dir, const char *name)
 	return is;
 }
 
-/* Adds the checkpoint files below dir; their names relative to the folder. */
-static void
-add_files(const char *root, const char *below, const struct names *names,
-    int depth, struct parts *parts)
+/* A folder inside that is a checkpoint of its own: adds what that one must hold.
+ * Returns false when it is none. */
+static bool
+add_nested(const struct item *it, const char *name, struct parts *parts,
+    struct report *r)
 {
-	struct names inside;
+	const struct format *format = NULL;
+	struct report inner;
+	struct item sub;
 	char *path, *full;
+	size_t i, had = parts->n;
+
+	if ((path = file_join(it->path, name)) == NULL) {
+		parts->failed = true;
+		return true;
+	}
+	report_init(&inner);
+	if (item_look(&sub, path, &inner) == 0 && sub.is_dir &&
+	    it->depth < DEPTH_MAX)
+		format = format_find_inside(&sub);
+	sub.depth = it->depth + 1;
+	if (format != NULL)
+		format->complete(&sub, parts, &inner);
+	for (i = had; i < parts->n; i++) {
+		full = file_join(name, parts->list[i].name);
+		if (full == NULL)
+			parts->failed = true;
+		else {
+			free(parts->list[i].name);
+			parts->list[i].name = full;
+		}
+	}
+	if (format != NULL)
+		report_merge(r, &inner, name);
+	item_fini(&sub);
+	report_fini(&inner);
+	free(path);
+	return format != NULL;
+}
+
+static void add_files(const struct item *, const char *below,
+    const struct names *, int depth, struct parts *, struct report *);
+
+static void
+add_folder(const struct item *it, const char *name, int depth,
+    struct parts *parts, struct report *r)
+{
+	struct names inside = {0};
+	char *full;
+
+	if (add_nested(it, name, parts, r))
+		return;
+	if ((full = file_join(it->path, name)) == NULL) {
+		parts->failed = true;
+		return;
+	}
+	if (name_is_checkpoint_file(name))
+		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE,
+		    "%s is a folder, not a file", name);
+	else if (depth >= DEPTH_MAX)
+		report_say(r, HOLDFAST_CHECKPOINT_UNVERIFIED,
+		    "%s: too deep to look into", name);
+	else if (names_read(&inside, full) == -1)
+		report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE,
+		    "cannot read %s: %s", name, strerror(errno));
+	else
+		add_files(it, name, &inside, depth + 1, parts, r);
+	names_fini(&inside);
+	free(full);
+}
+
+/* Adds the checkpoint files below the folder; their names relative to it. */
+static void
+add_files(const struct item *it, const char *below, const struct names *names,
+    int depth, struct parts *parts, struct report *r)
+{
+	char *path;
 	size_t i;
 
 	for (i = 0; i < names->n; i++) {
+		if (name_is_temporary(names->list[i]))
+			continue;
 		path = below != NULL ? file_join(below, names->list[i]) :
 		    strdup(names->list[i]);
-		full = path != NULL ? file_join(root, path) : NULL;
-		if (full == NULL || name_is_temporary(names->list[i])) {
-			free(path);
-			free(full);
-			continue;
-		}
-		memset(&inside, 0, sizeof(inside));
-		if (folder_is_dir(root, path)) {
-			if (depth < DEPTH_MAX && names_read(&inside, full) == 0)
-				add_files(root, path, &inside, depth + 1, parts);
-			names_fini(&inside);
-		} else if (name_is_checkpoint_file(names->list[i]) &&
-		    parts_add(parts, root, path) == NULL) {
+		if (path == NULL)
 			parts->failed = true;
-		}
+		else if (folder_is_dir(it->path, path))
+			add_folder(it, path, depth, parts, r);
+		else if (name_is_checkpoint_file(names->list[i]) &&
+		    parts_add(parts, it->path, path) == NULL)
+			parts->failed = true;
 		free(path);
-		free(full);
 	}
 }
 
 void
-folder_add_files(const struct item *it, const char *below, struct parts *parts)
+folder_add_files(const struct item *it, const char *below, struct parts *parts,
+    struct report *r)
 {
-	struct names names = {0};
-	char *path;
-
-	if (below == NULL) {
-		add_files(it->path, NULL, &it->names, 0, parts);
-		return;
-	}
-	if ((path = file_join(it->path, below)) == NULL ||
-	    names_read(&names, path) == -1)
-		parts->failed = parts->failed || path == NULL;
+	if (below == NULL)
+		add_files(it, NULL, &it->names, 0, parts, r);
 	else
-		add_files(it->path, below, &names, 1, parts);
-	names_fini(&names);
+		add_folder(it, below, 0, parts, r);
+}
+
+void
+folder_add(const struct item *it, const char *name, struct parts *parts)
+{
+	if (parts_add(parts, it->path, name) == NULL)
+		parts->failed = true;
+}
+
+void
+folder_names(const struct item *it, const char *below, struct names *names,
+    struct report *r)
+{
+	char *path = file_join(it->path, below);
+
+	if (path == NULL || names_read(names, path) == -1)
+		report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE,
+		    "cannot read %s: %s", below, strerror(errno));
 	free(path);
 }
 
@@ -85,7 +158,7 @@ folder_has(const struct item *it, const char *name)
 {
 	char *path = file_join(it->path, name);
 	struct stat st;
-	bool has = path != NULL && stat(path, &st) == 0;
+	bool has = path != NULL && lstat(path, &st) == 0;
 
 	free(path);
 	return has;
@@ -102,7 +175,8 @@ folder_json(const struct item *it, const char *name, struct report *r)
 	if (path == NULL)
 		return NULL;
 	if (file_read(path, JSON_MAX, &text, &err) == -1)
-		report_say(r, err.errnum == 0 || err.errnum == ENOENT ?
+		report_say(r, err.errnum == 0 || err.errnum == ENOENT ||
+		    err.errnum == ENXIO ?
 		    HOLDFAST_CHECKPOINT_INCOMPLETE :
 		    HOLDFAST_CHECKPOINT_UNREADABLE, "%s: %s", name,
 		    err.errnum ? strerror(err.errnum) : err.text);
@@ -123,6 +197,7 @@ folder_find(const struct item *it, const char *prefix, const char *suffix)
 
 	for (i = 0; i < it->names.n; i++)
 		if (strncmp(it->names.list[i], prefix, strlen(prefix)) == 0 &&
+		    !name_is_temporary(it->names.list[i]) &&
 		    name_ends_with(it->names.list[i], suffix))
 			return true;
 	return false;

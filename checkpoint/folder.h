@@ -14,12 +14,19 @@
 bool	folder_is_dir(const char *dir, const char *name);
 /* The folder has an entry of that name, which may be "a/b". */
 bool	folder_has(const struct item *, const char *name);
-/* An entry that starts and ends like this. */
+/* An entry that starts and ends like this and is no temporary one. */
 bool	folder_find(const struct item *, const char *prefix, const char *suffix);
 
 /* Adds all checkpoint files in the folder, or in `below` of it, and in the folders
- * inside. */
-void	folder_add_files(const struct item *, const char *below, struct parts *);
+ * inside.  A folder inside that is a checkpoint of its own (DeepSpeed, distributed)
+ * adds what that must hold. */
+void	folder_add_files(const struct item *, const char *below, struct parts *,
+	    struct report *);
+/* Adds one file of the folder. */
+void	folder_add(const struct item *, const char *name, struct parts *);
+/* What the folder `below` holds; finished by the caller.  Errors are said. */
+void	folder_names(const struct item *, const char *below, struct names *,
+	    struct report *);
 
 /* A JSON file of the folder, to be deleted by the caller; NULL with the reason said
  * (absent, empty, cut off: incomplete). */

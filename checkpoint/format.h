@@ -30,6 +30,7 @@ struct item {
 	uint8_t		 head[FORMAT_HEAD_MAX];
 	size_t		 head_len;
 	struct names	 names;		/* of a folder, sorted */
+	int		 depth;		/* of checkpoint folders around it */
 };
 
 /* How a file is to be checked, and the room to do it in (one per thread). */
@@ -44,6 +45,7 @@ struct check {
 /* One part of a file that holds an archive of its own. */
 struct extent {
 	uint64_t	offset, length;
+	bool		tensor;		/* not just any bytes */
 };
 
 /* A file that belongs to a checkpoint. */
@@ -81,12 +83,23 @@ struct format {
 	/* folder format without an expected set of its own: it should hold what the
 	 * checkpoint before it holds */
 	bool		same_files;
+	/* its own rules know the files of the ranks, same_files only the others */
+	bool		own_ranks;
+	/* the step in its name is the one its files tell, or something is wrong */
+	bool		named_step;
+	/* folder format: may be a part of a larger one */
+	bool		inside;
+	/* not a folder: the set of files that a file belongs to; complete() is
+	 * called for it, and the files are checked by their own formats */
+	bool		file_set;
 };
 
 extern const struct format format_torch_zip, format_torch_legacy,
     format_safetensors, format_dcp, format_megatron_dist, format_nemo,
     format_hf_trainer, format_deepspeed, format_megatron_legacy,
-    format_internevo, format_orbax, format_folder;
+    format_internevo, format_orbax, format_folder, format_accelerate,
+    format_hf_model, format_deepspeed_universal, format_lightning,
+    format_fairseq, format_nvrx;
 
 /* Looks at a path: kind, size, first bytes, names inside.  Returns 0, or -1 with
  * the reason said.  item_fini() in both cases. */
@@ -95,6 +108,11 @@ void	item_fini(struct item *);
 
 /* The format of a file or folder, NULL when not recognised. */
 const struct format *format_find(const struct item *);
+
+/* As format_find() for folders inside a checkpoint folder. */
+const struct format *format_find_inside(const struct item *);
+/* The format of the set that a file belongs to, NULL when it stands alone. */
+const struct format *format_find_set(const struct item *);
 
 /* Of a save directory whose checkpoints do not simply lie in it: replaces the
  * names in it by those of the checkpoints, relative to it.  0, or -1 when memory is

@@ -28,24 +28,50 @@
 
 /* One item: where it lies. */
 struct place {
-	const struct pickle_value	*file;
+	const struct pickle_value	*file, *item;
 	uint64_t			 offset, length;
+	bool				 tensor;
 };
+
+/* Everything .metadata tells, while it is read. */
+struct metadata {
+	const struct item	*it;
+	const char		*below;
+	struct parts		*parts;
+	struct report		*r;
+	struct place		*places;
+	size_t			 n;
+	bool			 transformed;	/* by compression or the like */
+};
+
+static int
+compare_text(const struct pickle_value *a, const struct pickle_value *b)
+{
+	uint32_t n = a->len < b->len ? a->len : b->len;
+	int c = memcmp(a->s, b->s, n);
+
+	return c != 0 ? c : a->len < b->len ? -1 : a->len > b->len;
+}
 
 static int
 by_place(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
-	uint32_t n = x->file->len < y->file->len ? x->file->len : y->file->len;
-	int c = memcmp(x->file->s, y->file->s, n);
+	int c = compare_text(x->file, y->file);
 
-	if (c == 0 && x->file->len != y->file->len)
-		return x->file->len < y->file->len ? -1 : 1;
 	if (c != 0)
 		return c;
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
 	return x->length < y->length ? -1 : x->length > y->length;
+}
+
+static int
+by_item(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return compare_text(x->item, y->item);
 }
 
 static bool
@@ -107,6 +133,7 @@ add_file(const struct item *it, const char *below, const struct place *places,
 			report_say(r, CORRUPT, "%s: the items in .metadata do not "
 			    "tile it", name);
 		part->extents[part->n_extents].offset = places[i].offset;
+		part->extents[part->n_extents].tensor = places[i].tensor;
 		part->extents[part->n_extents++].length = places[i].length;
 		if (__builtin_add_overflow(places[i].offset, places[i].length,
 		    &at))
@@ -127,47 +154,174 @@ out:
 	free(name);
 }
 
-static void
-read_storage_data(const struct item *it, const char *below,
-    const struct pickle_value *data, struct parts *parts, struct report *r)
+/* The product of the numbers in a torch.Size; false when it is none. */
+static bool
+size_product(const struct pickle_value *v, uint64_t *out)
 {
-	struct place *places;
-	size_t n = 0, i, end;
+	const struct pickle_node *node;
+	uint64_t total = 1;
+	uint32_t i;
 
-	if (data == NULL || data->kind != PICKLE_DICT) {
-		report_say(r, UNVERIFIED, ".metadata does not tell its files");
-		return;
+	if (v != NULL && v->kind == PICKLE_OBJECT && v->node->object != NULL &&
+	    v->node->object->args.kind == PICKLE_TUPLE &&
+	    v->node->object->args.node->n == 1)
+		v = &v->node->object->args.node->items[0];
+	if (v == NULL || v->kind != PICKLE_TUPLE)
+		return false;
+	node = v->node;
+	for (i = 0; i < node->n; i++)
+		if (node->items[i].kind != PICKLE_INT || node->items[i].i < 0 ||
+		    __builtin_mul_overflow(total, (uint64_t)node->items[i].i,
+		    &total))
+			return false;
+	*out = total;
+	return true;
+}
+
+/* The places of one item, marked as a tensor's if it is one; their number. */
+static size_t
+find_places(struct metadata *m, const struct pickle_value *item, bool tensor)
+{
+	size_t lo = 0, hi = m->n, mid, n = 0;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (compare_text(m->places[mid].item, item) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	places = calloc(data->node->n / 2 + 1, sizeof(*places));
-	if (places == NULL) {
-		parts->failed = true;
-		return;
-	}
-	for (i = 0; i + 1 < data->node->n; i += 2) {
-		if (read_place(&data->node->items[i + 1], &places[n]) == -1) {
-			report_say(r, UNVERIFIED,
-			    ".metadata: an item that is not understood");
-			goto out;
-		}
+	for (; lo < m->n && compare_text(m->places[lo].item, item) == 0; lo++) {
+		m->places[lo].tensor = tensor && !m->transformed;
 		n++;
 	}
-	qsort(places, n, sizeof(*places), by_place);
-	for (i = 0; i < n; i = end) {
-		for (end = i + 1; end < n && same_file(&places[i],
-		    &places[end]); end++)
-			;
-		add_file(it, below, places + i, end - i, parts, r);
+	return n;
+}
+
+/* One item of state_dict_metadata: its pieces cover it, and all were written. */
+static void
+check_item(struct metadata *m, const struct pickle_value *item,
+    const struct pickle_value *v)
+{
+	const struct pickle_value *chunks = pickle_attr(v, "chunks");
+	uint64_t whole, piece, sum = 0;
+	size_t have;
+	uint32_t i;
+
+	if (item->kind != PICKLE_TEXT)
+		return;
+	have = find_places(m, item, chunks != NULL);
+	if (have == 0)
+		report_say(m->r, INCOMPLETE, ".metadata: no file holds %.*s",
+		    (int)(item->len < REPORT_NAME_MAX ? item->len :
+		    REPORT_NAME_MAX), item->s);
+	if (chunks == NULL || chunks->kind != PICKLE_LIST ||
+	    !size_product(pickle_attr(v, "size"), &whole))
+		return;
+	for (i = 0; i < chunks->node->n; i++)
+		if (!size_product(pickle_attr(&chunks->node->items[i], "sizes"),
+		    &piece) || __builtin_add_overflow(sum, piece, &sum))
+			return;
+	if (have < chunks->node->n || sum < whole)
+		report_say(m->r, INCOMPLETE, ".metadata: %zu of %u pieces of %.*s",
+		    have, chunks->node->n, (int)(item->len < REPORT_NAME_MAX ?
+		    item->len : REPORT_NAME_MAX), item->s);
+}
+
+static int
+read_places(struct metadata *m, const struct pickle_node *data)
+{
+	const struct pickle_value *v;
+	size_t i;
+
+	m->places = calloc(data->n / 2 + 1, sizeof(*m->places));
+	if (m->places == NULL) {
+		m->parts->failed = true;
+		return -1;
 	}
-	if (n == 0)
-		report_say(r, UNVERIFIED, ".metadata tells no items");
+	for (i = 0; i + 1 < data->n; i += 2) {
+		struct place *p = &m->places[m->n];
+
+		p->item = pickle_attr(&data->items[i], "fqn");
+		if (p->item == NULL || p->item->kind != PICKLE_TEXT ||
+		    read_place(&data->items[i + 1], p) == -1) {
+			report_say(m->r, UNVERIFIED,
+			    ".metadata: an item that is not understood");
+			return -1;
+		}
+		v = pickle_attr(&data->items[i + 1], "transform_descriptors");
+		m->transformed |= v != NULL && v->kind != PICKLE_NONE;
+		m->n++;
+	}
+	if (m->n == 0)
+		report_say(m->r, UNVERIFIED, ".metadata tells no items");
+	return 0;
+}
+
+/* Files of ranks that .metadata does not know: of a larger world before. */
+static void
+note_strays(const struct metadata *m)
+{
+	struct names names = {0};
+	size_t i, j;
+
+	if (m->below == NULL)
+		names = m->it->names;
+	else
+		folder_names(m->it, m->below, &names, m->r);
+	for (i = 0; i < names.n; i++) {
+		size_t len = strlen(names.list[i]);
+
+		if (!name_ends_with(names.list[i], ".distcp"))
+			continue;
+		for (j = 0; j < m->n; j++)
+			if (m->places[j].file->len == len &&
+			    memcmp(m->places[j].file->s, names.list[i], len) == 0)
+				break;
+		if (j == m->n)
+			report_note(m->r, "%s belongs to another save",
+			    names.list[i]);
+	}
+	if (m->below != NULL)
+		names_fini(&names);
+}
+
+static void
+read_root(struct metadata *m, const struct pickle_value *root)
+{
+	const struct pickle_value *data = pickle_attr(root, "storage_data");
+	const struct pickle_value *items = pickle_attr(root,
+	    "state_dict_metadata");
+	size_t i, end;
+
+	if (data == NULL || data->kind != PICKLE_DICT) {
+		report_say(m->r, UNVERIFIED, ".metadata does not tell its files");
+		return;
+	}
+	if (read_places(m, data->node) == -1)
+		goto out;
+	qsort(m->places, m->n, sizeof(*m->places), by_item);
+	for (i = 0; items != NULL && items->kind == PICKLE_DICT &&
+	    i + 1 < items->node->n; i += 2)
+		check_item(m, &items->node->items[i], &items->node->items[i + 1]);
+	qsort(m->places, m->n, sizeof(*m->places), by_place);
+	for (i = 0; i < m->n; i = end) {
+		for (end = i + 1; end < m->n && same_file(&m->places[i],
+		    &m->places[end]); end++)
+			;
+		add_file(m->it, m->below, m->places + i, end - i, m->parts, m->r);
+	}
+	note_strays(m);
 out:
-	free(places);
+	free(m->places);
 }
 
 void
 dcp_complete(const struct item *it, const char *below, struct parts *parts,
     struct report *r)
 {
+	struct metadata m = { .it = it, .below = below, .parts = parts,
+	    .r = r };
 	enum pickle_result rc;
 	struct buf bytes = {0};
 	struct err err = {0};
@@ -182,8 +336,8 @@ dcp_complete(const struct item *it, const char *below, struct parts *parts,
 		goto out;
 	}
 	if (file_read(path, METADATA_MAX, &bytes, &err) == -1) {
-		report_say(r, err.errnum == ENOENT ? INCOMPLETE :
-		    err.errnum == 0 ? UNVERIFIED :
+		report_say(r, err.errnum == ENOENT || err.code == ERR_FORMAT ?
+		    INCOMPLETE : err.errnum == 0 ? UNVERIFIED :
 		    HOLDFAST_CHECKPOINT_UNREADABLE, err.errnum == ENOENT ?
 		    "no .metadata: the save did not finish" : ".metadata: %s",
 		    err.text);
@@ -200,8 +354,7 @@ dcp_complete(const struct item *it, const char *below, struct parts *parts,
 	else if (rc != PICKLE_OK)
 		report_say(r, UNVERIFIED, ".metadata: %s", err.text);
 	else
-		read_storage_data(it, below, pickle_attr(&p.root,
-		    "storage_data"), parts, r);
+		read_root(&m, &p.root);
 out:
 	pickle_free(&p);
 	buf_fini(&bytes);
@@ -224,5 +377,6 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 const struct format format_dcp = {
 	.name = "dcp",
 	.recognise = recognise,
-	.complete = complete
+	.complete = complete,
+	.inside = true
 };

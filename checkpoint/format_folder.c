@@ -45,7 +45,7 @@ recognise(const struct item *it)
 static void
 complete(const struct item *it, struct parts *parts, struct report *r)
 {
-	folder_add_files(it, NULL, parts);
+	folder_add_files(it, NULL, parts, r);
 	if (parts->n == 0)
 		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE,
 		    "holds no checkpoint file");

@@ -5,21 +5,20 @@
  * transformers/trainer.py, _save_checkpoint().
  *
  * There is no marker: whole means that trainer_state.json tells step N, that the
- * weights are there (all shards of the index), and that every file is whole.
+ * weights are there (all shards of the index), that what is needed to resume is
+ * there or was not saved at all (save_only_model), and that every file is whole.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/folder.h"
+#include "common/buf.h"
+#include "common/file.h"
+#include "checkpoint/grid.h"
+#include "checkpoint/hf_index.h"
 
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
-
-static const char *const indexes[] = { "model.safetensors.index.json",
-    "pytorch_model.bin.index.json", NULL };
-static const char *const weights[] = { "model.safetensors",
-    "pytorch_model.bin", "adapter_model.safetensors", "adapter_model.bin",
-    "pytorch_model_fsdp.bin", "pytorch_model_fsdp_0", NULL };
+#define TAG_MAX		4096	/* bytes of DeepSpeed's latest */
 
 static int64_t
 step_of(const char *name)
@@ -34,73 +33,100 @@ step_of(const char *name)
 static bool
 recognise(const struct item *it)
 {
-	return it->is_dir && step_of(it->name) != REPORT_UNKNOWN &&
-	    (names_has(&it->names, "trainer_state.json") ||
-	    names_has(&it->names, "training_args.bin"));
+	return it->is_dir && (names_has(&it->names, "trainer_state.json") ||
+	    names_has(&it->names, "training_args.bin") ||
+	    (names_has(&it->names, "scheduler.pt") &&
+	    folder_find(it, "rng_state", ".pth"))) &&
+	    (step_of(it->name) != REPORT_UNKNOWN ||
+	    folder_find(it, "rng_state", ".pth") ||
+	    folder_find(it, "optimizer", ""));
 }
 
-/* Every file of the index's weight_map must be there. */
 static void
-check_index(const struct item *it, const char *index, struct report *r)
+check_state(const struct item *it, int64_t want, struct report *r)
 {
-	cJSON *json = folder_json(it, index, r);
-	const cJSON *map, *file;
+	cJSON *json;
+	int64_t step;
 
-	if (json == NULL)
+	if (!names_has(&it->names, "trainer_state.json")) {
+		report_say(r, INCOMPLETE,
+		    "no trainer_state.json: the save did not finish");
 		return;
-	map = cJSON_GetObjectItemCaseSensitive(json, "weight_map");
-	if (!cJSON_IsObject(map))
-		report_say(r, HOLDFAST_CHECKPOINT_CORRUPT,
-		    "%s has no weight_map", index);
-	cJSON_ArrayForEach(file, map) {
-		if (cJSON_IsString(file) &&
-		    !names_has(&it->names, file->valuestring))
-			report_say(r, INCOMPLETE, "%.*s is missing, which %s names",
-			    REPORT_NAME_MAX, file->valuestring, index);
 	}
+	if ((json = folder_json(it, "trainer_state.json", r)) == NULL)
+		return;
+	step = json_int(json, "global_step", REPORT_UNKNOWN);
+	if (step == REPORT_UNKNOWN)
+		report_say(r, INCOMPLETE, "trainer_state.json tells no step");
+	else if (want != REPORT_UNKNOWN && step != want)
+		report_say(r, INCOMPLETE, "trainer_state.json tells step %" PRId64
+		    ", the folder's name %" PRId64, step, want);
+	r->step = want != REPORT_UNKNOWN ? want : step;
 	cJSON_Delete(json);
 }
 
+/* DeepSpeed resumes from the tag that latest names, and from none without it. */
 static void
-check_weights(const struct item *it, struct report *r)
+check_tag(const struct item *it, struct report *r)
 {
-	size_t i;
-	bool any = false;
+	char *path = file_join(it->path, "latest");
+	struct buf text = {0};
+	struct err err = {0};
+	const char *tag;
 
-	for (i = 0; indexes[i] != NULL; i++)
-		if (names_has(&it->names, indexes[i])) {
-			check_index(it, indexes[i], r);
-			any = true;
-		}
-	for (i = 0; weights[i] != NULL; i++)
-		any = any || names_has(&it->names, weights[i]);
-	/* DeepSpeed keeps them in global_stepN/ */
-	if (!any && !folder_find(it, "global_step", ""))
-		report_say(r, INCOMPLETE, "holds no weights");
+	if (path == NULL || file_read(path, TAG_MAX, &text, &err) == -1) {
+		report_say(r, INCOMPLETE, "no latest beside the DeepSpeed folder");
+		goto out;
+	}
+	tag = text.len > 0 ? text.data : "";
+	if (text.len > 0)
+		text.data[strcspn(text.data, " \r\n\t")] = '\0';
+	if (*tag == '\0')
+		report_say(r, INCOMPLETE, "latest is empty");
+	else if (!names_has(&it->names, tag) || !folder_is_dir(it->path, tag))
+		report_say(r, INCOMPLETE, "latest names %.*s, which is missing",
+		    REPORT_NAME_MAX, tag);
+out:
+	buf_fini(&text);
+	free(path);
+}
+
+/* Optimizer, scheduler and rng states are saved together or not at all. */
+static void
+check_resume(const struct item *it, bool deepspeed, struct report *r)
+{
+	static const struct grid ranks = { .pattern = "rng_state_#.pth" };
+	bool rng = grid_check(&it->names, &ranks, r) > 0 ||
+	    names_has(&it->names, "rng_state.pth");
+	bool optimizer = deepspeed || names_has(&it->names, "optimizer.pt") ||
+	    names_has(&it->names, "optimizer.bin") ||
+	    names_has(&it->names, "optimizer_0") ||
+	    names_has(&it->names, "optimizer.safetensors");
+	bool scheduler = names_has(&it->names, "scheduler.pt");
+
+	if (!rng && !optimizer && !scheduler)
+		return;
+	if (!optimizer)
+		report_say(r, INCOMPLETE, "optimizer.pt is missing");
+	if (!scheduler && !deepspeed)
+		report_say(r, INCOMPLETE, "scheduler.pt is missing");
+	if (!rng)
+		report_say(r, INCOMPLETE, "no rng_state file");
 }
 
 static void
 complete(const struct item *it, struct parts *parts, struct report *r)
 {
-	int64_t want = step_of(it->name), step;
-	cJSON *json = NULL;
+	bool deepspeed = folder_find(it, "global_step", "");
 
-	if (!names_has(&it->names, "trainer_state.json"))
-		report_say(r, INCOMPLETE,
-		    "no trainer_state.json: the save did not finish");
-	else
-		json = folder_json(it, "trainer_state.json", r);
-	if (json != NULL) {
-		step = json_int(json, "global_step", REPORT_UNKNOWN);
-		if (step != want)
-			report_say(r, INCOMPLETE, "trainer_state.json tells step %"
-			    PRId64 ", the folder's name %" PRId64,
-			    step == REPORT_UNKNOWN ? -1 : step, want);
-		cJSON_Delete(json);
-	}
-	check_weights(it, r);
-	r->step = want;
-	folder_add_files(it, NULL, parts);
+	check_state(it, step_of(it->name), r);
+	/* DeepSpeed keeps the weights too */
+	if (!hf_index_check(it, r) && !hf_weights_present(it) && !deepspeed)
+		report_say(r, INCOMPLETE, "holds no weights");
+	if (deepspeed)
+		check_tag(it, r);
+	check_resume(it, deepspeed, r);
+	folder_add_files(it, NULL, parts, r);
 	report_note(r, "no completeness marker in this layout");
 }
 

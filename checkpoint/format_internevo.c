@@ -14,6 +14,8 @@
 
 #include "common/file.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/grid.h"
+#include "checkpoint/peek.h"
 
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
 #define SLACK_NS	10000000000	/* a copy does not keep the order of times */
@@ -21,10 +23,12 @@
 static bool
 recognise(const struct item *it)
 {
-	return it->is_dir && folder_find(it, "model_tp", ".pt") &&
-	    (names_has(&it->names, "context.pt") ||
-	    folder_find(it, "topo_tp", ".json") ||
-	    folder_find(it, "", ".step"));
+	bool model = folder_find(it, "model_tp", ".pt");
+	bool others = folder_find(it, "topo_tp", ".json") ||
+	    folder_find(it, "", ".step");
+
+	return it->is_dir && (model ? others || names_has(&it->names,
+	    "context.pt") : others && folder_find(it, "optimizer_", ".pt"));
 }
 
 static int64_t
@@ -49,6 +53,58 @@ is_snapshot(const struct item *it)
 	return p != NULL && strchr(p + 9, '/') == NULL;
 }
 
+/* All ranks' files; what the model's grid has, the topology's has too. */
+static void
+check_ranks(const struct item *it, struct report *r)
+{
+	static const struct grid grids[] = {
+		{ .pattern = "model_tp#_pp#.pt" },
+		{ .pattern = "model_tp#_pp#_dp#.pt" },
+		{ .pattern = "model_tp#_wp#_pp#.pt" },
+		{ .pattern = "topo_tp#_pp#.json" },
+		{ .pattern = "topo_tp#_pp#_dp#.json" },
+		{ .pattern = "topo_tp#_wp#_pp#.json" },
+		{ .pattern = "optimizer_tp#_pp#_zo#.pt" },
+		{ .pattern = "optimizer_wp#_pp#_zo#.pt" },
+		{ .pattern = NULL }
+	};
+	size_t i, n[3];
+
+	for (i = 0; grids[i].pattern != NULL; i++) {
+		size_t got = grid_check(&it->names, &grids[i], r);
+
+		if (i < 3)
+			n[i] = got;
+		else if (i < 6 && got > 0 && got < n[i - 3])
+			report_say(r, INCOMPLETE, "%zu topologies for %zu models",
+			    got, n[i - 3]);
+	}
+	if (!folder_find(it, "model_tp", ".pt"))
+		report_say(r, INCOMPLETE, "no model file");
+	if (!folder_find(it, "optimizer_", ".pt"))
+		report_say(r, INCOMPLETE, "no optimizer file");
+}
+
+/* context.pt tells the step that the flag has in its name. */
+static void
+check_context(const struct item *it, int64_t step, struct report *r)
+{
+	struct peek peek;
+	int64_t inside;
+
+	if (!names_has(&it->names, "context.pt")) {
+		report_say(r, INCOMPLETE, "context.pt is missing");
+		return;
+	}
+	if (peek_open(&peek, it->path, "context.pt") == 0) {
+		inside = peek_int(&peek, "step_count", REPORT_UNKNOWN);
+		if (inside != REPORT_UNKNOWN && inside != step)
+			report_say(r, INCOMPLETE, "context.pt is of step %" PRId64
+			    ", the flag of %" PRId64, inside, step);
+	}
+	peek_fini(&peek);
+}
+
 static void
 complete(const struct item *it, struct parts *parts, struct report *r)
 {
@@ -61,7 +117,8 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 			flag = it->names.list[i];
 			flags++;
 		}
-	folder_add_files(it, NULL, parts);
+	folder_add_files(it, NULL, parts, r);
+	check_ranks(it, r);
 	if (flags == 0) {
 		report_say(r, INCOMPLETE, "no .step flag: the save did not finish");
 		return;
@@ -73,6 +130,7 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 	}
 	step = name_step(flag);
 	r->step = step;
+	check_context(it, step, r);
 	if (!is_snapshot(it)) {
 		if (name_folder_step(it->name) != step)
 			report_say(r, INCOMPLETE, "%s in the folder of another step",

@@ -7,6 +7,7 @@
  * The ranks form a full grid, all with the same files, and every file tells the
  * same iteration.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,14 +52,14 @@ ranks_of(const char *name, unsigned out[3])
 	return 0;
 }
 
-/* The sizes of tensor and pipeline parallelism that the arguments in a file tell;
- * those that are not known stay. */
+/* The sizes of tensor and pipeline parallelism that the arguments in a file tell; 0
+ * when not known. */
 static void
 read_sizes(const struct item *it, const char *rank, int dims, unsigned size[3])
 {
 	static const char *const keys[] = { "tensor_model_parallel_size",
 	    "pipeline_model_parallel_size" };
-	const struct pickle_value *v;
+	const struct pickle_value *args, *v;
 	struct peek peek;
 	char *name;
 	int i;
@@ -67,10 +68,11 @@ read_sizes(const struct item *it, const char *rank, int dims, unsigned size[3])
 		return;
 	if (peek_open(&peek, it->path, name) == 0)
 		for (i = 0; i < 2 && i < dims; i++) {
-			v = pickle_attr(pickle_get(&peek.pickle.root, "args"),
-			    keys[i]);
+			args = pickle_get(&peek.pickle.root, "args");
+			if ((v = pickle_attr(args, keys[i])) == NULL)
+				v = pickle_get(args, keys[i]);
 			if (v != NULL && v->kind == PICKLE_INT && v->i > 0 &&
-			    v->i < SIZE_MAX_GRID && (unsigned)v->i > size[i])
+			    v->i < SIZE_MAX_GRID)
 				size[i] = (unsigned)v->i;
 		}
 	peek_fini(&peek);
@@ -81,7 +83,7 @@ read_sizes(const struct item *it, const char *rank, int dims, unsigned size[3])
 static void
 check_grid(const struct item *it, struct report *r)
 {
-	unsigned size[3] = { 1, 1, 1 }, at[3];
+	unsigned size[3] = { 1, 1, 1 }, told[3] = {0}, at[3];
 	const char *first = NULL;
 	struct names want = {0}, have = {0};
 	size_t i, j, count = 0;
@@ -102,7 +104,14 @@ check_grid(const struct item *it, struct report *r)
 	}
 	if (first == NULL)
 		return;
-	read_sizes(it, first, dims, size);
+	read_sizes(it, first, dims, told);
+	for (n = 0; n < dims; n++) {
+		if (told[n] != 0 && size[n] > told[n])
+			report_say(r, INCOMPLETE, "rank folders of %u in a "
+			    "dimension of %u", size[n], told[n]);
+		else if (told[n] != 0)
+			size[n] = told[n];
+	}
 	if (count != (size_t)size[0] * size[1] * size[2])
 		report_say(r, INCOMPLETE, "%zu rank folders of %u x %u x %u",
 		    count, size[0], size[1], size[2]);
@@ -111,7 +120,14 @@ check_grid(const struct item *it, struct report *r)
 		    (path = file_join(it->path, it->names.list[i])) == NULL)
 			continue;
 		memset(&have, 0, sizeof(have));
-		(void)names_read(&have, path);
+		if (names_read(&have, path) == -1) {
+			report_say(r, errno == ENOTDIR ? INCOMPLETE :
+			    HOLDFAST_CHECKPOINT_UNREADABLE, "cannot read %s: %s",
+			    it->names.list[i], strerror(errno));
+			names_fini(&have);
+			free(path);
+			continue;
+		}
 		free(path);
 		if (it->names.list[i] == first) {
 			want = have;
@@ -134,14 +150,46 @@ static void
 complete(const struct item *it, struct parts *parts, struct report *r)
 {
 	check_grid(it, r);
-	folder_add_files(it, NULL, parts);
+	folder_add_files(it, NULL, parts, r);
 	if (parts->n == 0)
 		report_say(r, INCOMPLETE, "holds no checkpoint file");
+}
+
+/* non_persistent/iter_NNNNNNN, which it resumes from as well. */
+static int
+enumerate(const char *dir, const struct names *in, struct names *out)
+{
+	static const char folder[] = "non_persistent";
+	struct names inside = {0};
+	char *path, *name;
+	size_t i;
+	int rc = 0;
+
+	if (!names_has(in, folder) || !folder_is_dir(dir, folder))
+		return 0;
+	if ((path = file_join(dir, folder)) == NULL)
+		return -1;
+	(void)names_read(&inside, path);
+	free(path);
+	for (i = 0; i < inside.n && rc == 0; i++) {
+		if (strncmp(inside.list[i], "iter_", 5) != 0)
+			continue;
+		name = file_join(folder, inside.list[i]);
+		rc = name != NULL ? names_add(out, name) : -1;
+		free(name);
+	}
+	for (i = 0; i < in->n && rc == 0 && out->n > 0; i++)
+		if (strcmp(in->list[i], folder) != 0)
+			rc = names_add(out, in->list[i]);
+	names_fini(&inside);
+	return rc;
 }
 
 const struct format format_megatron_legacy = {
 	.name = "megatron_legacy",
 	.recognise = recognise,
 	.complete = complete,
-	.same_step = true
+	.enumerate = enumerate,
+	.same_step = true,
+	.named_step = true
 };

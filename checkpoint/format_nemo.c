@@ -11,6 +11,8 @@
 
 #include "checkpoint/folder.h"
 
+#define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
+
 static bool
 recognise(const struct item *it)
 {
@@ -30,13 +32,18 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 		return;
 	}
 	if (lstat(marker, &st) == 0)
-		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE,
+		report_say(r, INCOMPLETE,
 		    "marked as unfinished by %s-unfinished", it->name);
 	free(marker);
-	dcp_complete(it, "weights", parts, r);
-	if (folder_has(it, "weights/common.pt") &&
-	    parts_add(parts, it->path, "weights/common.pt") == NULL)
-		parts->failed = true;
+	if (!folder_is_dir(it->path, "weights"))
+		report_say(r, INCOMPLETE, "weights is no folder");
+	folder_add_files(it, NULL, parts, r);
+	if (parts->n == 0 && !report_is_bad(r))
+		report_say(r, INCOMPLETE, "holds no weights");
+	if (folder_has(it, "context/io.json"))
+		cJSON_Delete(folder_json(it, "context/io.json", r));
+	else if (!names_has(&it->names, "context"))
+		report_note(r, "no context/: resuming needs the recipe");
 }
 
 const struct format format_nemo = {

@@ -12,6 +12,7 @@
 
 #include "common/json.h"
 #include "checkpoint/format.h"
+#include "checkpoint/hf_index.h"
 #include "checkpoint/tensors.h"
 
 #define CORRUPT		HOLDFAST_CHECKPOINT_CORRUPT
@@ -143,6 +144,19 @@ by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+static bool
+is_text_map(const cJSON *map)
+{
+	const cJSON *v;
+
+	if (!cJSON_IsObject(map))
+		return false;
+	cJSON_ArrayForEach(v, map)
+		if (!cJSON_IsString(v))
+			return false;
+	return true;
+}
+
 static int
 parse_tensors(struct safetensors *s)
 {
@@ -156,8 +170,14 @@ parse_tensors(struct safetensors *s)
 		return -1;
 	}
 	cJSON_ArrayForEach(v, s->header) {
-		if (strcmp(v->string, "__metadata__") == 0)
+		if (strcmp(v->string, "__metadata__") == 0) {
+			if (!is_text_map(v)) {
+				report_say(s->r, CORRUPT, "header: __metadata__ "
+				    "holds more than text");
+				return -1;
+			}
 			continue;
+		}
 		if (parse_tensor(s, v, &s->tensors[s->n]) == -1)
 			return -1;
 		s->n++;
@@ -287,6 +307,35 @@ again:
 		tensors_add(found, t->name, size / scan_elem_size(t->elem),
 		    &counts);
 	return 0;
+}
+
+int
+safetensors_names(const char *path, struct names *names)
+{
+	struct safetensors s = {0};
+	struct report quiet;
+	struct input in;
+	const cJSON *v;
+	int rc = -1;
+
+	report_init(&quiet);
+	s.in = &in;
+	s.r = &quiet;
+	if (input_open(&in, path, &quiet) == -1)
+		goto out;
+	if (read_header(&s) == 0) {
+		rc = 0;
+		cJSON_ArrayForEach(v, s.header)
+			if (strcmp(v->string, "__metadata__") != 0 &&
+			    names_add(names, v->string) == -1)
+				rc = -1;
+		names_sort(names);
+	}
+	input_close(&in);
+	cJSON_Delete(s.header);
+out:
+	report_fini(&quiet);
+	return rc;
 }
 
 static void

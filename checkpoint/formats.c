@@ -14,15 +14,21 @@ static const struct format *const formats[] = {
 	&format_torch_zip,
 	&format_torch_legacy,
 	&format_safetensors,
+	&format_lightning,
 	&format_megatron_dist,
 	&format_dcp,
 	&format_nemo,
 	&format_hf_trainer,
+	&format_accelerate,
 	&format_deepspeed,
+	&format_deepspeed_universal,
 	&format_megatron_legacy,
 	&format_internevo,
 	&format_orbax,
+	&format_hf_model,
 	&format_folder,
+	&format_fairseq,
+	&format_nvrx,
 	NULL
 };
 
@@ -63,15 +69,34 @@ item_fini(struct item *it)
 	names_fini(&it->names);
 }
 
-const struct format *
-format_find(const struct item *it)
+static const struct format *
+find(const struct item *it, bool inside, bool set)
 {
 	size_t i;
 
 	for (i = 0; formats[i] != NULL; i++)
-		if (formats[i]->recognise(it))
+		if (formats[i]->file_set == set &&
+		    (!inside || formats[i]->inside) && formats[i]->recognise(it))
 			return formats[i];
 	return NULL;
+}
+
+const struct format *
+format_find(const struct item *it)
+{
+	return find(it, false, false);
+}
+
+const struct format *
+format_find_inside(const struct item *it)
+{
+	return find(it, true, false);
+}
+
+const struct format *
+format_find_set(const struct item *it)
+{
+	return it->is_regular ? find(it, false, true) : NULL;
 }
 
 int

@@ -101,6 +101,10 @@ name_ends_with(const char *name, const char *suffix)
 bool
 name_is_checkpoint_file(const char *name)
 {
+	/* accelerate's, written by torch.save in spite of their names */
+	if (name_ends_with(name, ".pkl"))
+		return strncmp(name, "random_states_", 14) == 0 ||
+		    strncmp(name, "custom_checkpoint_", 18) == 0;
 	return name_ends_with(name, ".pt") || name_ends_with(name, ".pth") ||
 	    name_ends_with(name, ".ckpt") || name_ends_with(name, ".bin") ||
 	    name_ends_with(name, ".safetensors") ||

@@ -35,7 +35,7 @@ int64_t	name_folder_step(const char *name);
 /* Dot files, *.tmp, *.part, tmp-*, *-unfinished, ...: never a checkpoint. */
 bool	name_is_temporary(const char *name);
 
-/* .pt .pth .ckpt .bin .safetensors .distcp */
+/* .pt .pth .ckpt .bin .safetensors .distcp, and accelerate's .pkl */
 bool	name_is_checkpoint_file(const char *name);
 
 bool	name_ends_with(const char *name, const char *suffix);

@@ -236,6 +236,18 @@ op_pop(struct vm *vm, bool to_mark)
 	return 0;
 }
 
+/* Text of protocol 0 without its quotes; escapes are kept as they stand. */
+static struct pickle_value
+unquoted(struct pickle_value v)
+{
+	if (v.len >= 2 && (v.s[0] == '\'' || v.s[0] == '"') &&
+	    v.s[v.len - 1] == v.s[0]) {
+		v.s++;
+		v.len -= 2;
+	}
+	return v;
+}
+
 /* Opcodes of protocol 0 and 1 that read lines. */
 static int
 step_lines(struct vm *vm, uint8_t op)
@@ -251,8 +263,10 @@ step_lines(struct vm *vm, uint8_t op)
 		return push_line_int(vm, true);
 	case 'F':
 		return push_line_float(vm);
-	case 'S': case 'V':
-		/* escapes and quotes are kept as they stand */
+	case 'S':
+		return line_value(vm, &a) == -1 ? -1 : vm_push(vm, unquoted(a));
+	case 'V':
+		/* escapes are kept as they stand */
 		return line_value(vm, &a) == -1 ? -1 : vm_push(vm, a);
 	case 'P':
 		return line_value(vm, &a) == -1 ? -1 : op_persid(vm, a);

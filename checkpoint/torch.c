@@ -409,6 +409,13 @@ torch_step(const struct pickle_value *root)
 		    v->i < (int64_t)1 << 53)
 			return v->i;
 	}
+	/* fairseq */
+	v = pickle_get(root, "optimizer_history");
+	if (v != NULL && v->kind == PICKLE_LIST && v->node->n > 0) {
+		v = pickle_get(&v->node->items[v->node->n - 1], "num_updates");
+		if (v != NULL && v->kind == PICKLE_INT && v->i >= 0)
+			return v->i;
+	}
 	return REPORT_UNKNOWN;
 }
 

@@ -2,6 +2,8 @@
 unit_tests += \
 	%D%/test_checkpoint_faults \
 	%D%/test_checkpoint_files \
+	%D%/test_checkpoint_format_ranks \
+	%D%/test_checkpoint_format_shards \
 	%D%/test_checkpoint_latest \
 	%D%/test_checkpoint_pickle \
 	%D%/test_checkpoint_prune \
@@ -63,6 +65,7 @@ if HAVE_CHECK
 check_LTLIBRARIES += libfixtures.la
 endif
 libfixtures_la_SOURCES = \
+	%D%/checkpoint_damage.c %D%/checkpoint_damage.h \
 	%D%/checkpoint_fixture.c %D%/checkpoint_fixture.h \
 	%D%/restart_sim.c %D%/restart_sim.h \
 	%D%/rule_fixture.c %D%/rule_fixture.h \

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "checkpoint_fixture.h"
+#include "common/file.h"
 
 static void
 put(struct buf *b, const void *data, size_t len)
@@ -340,6 +342,72 @@ fixture_good(const char *path, long step)
 	fixture_torch(&b, &t, 1, step, NULL, NULL);
 	fixture_write(path, b.data, b.len);
 	buf_fini(&b);
+}
+
+void
+fixture_object(const char *path, const char *pickle)
+{
+	static const struct fixture_zip plain = { .align = 64 };
+	struct fixture_record r[2] = {
+		{ .name = "archive/data.pkl", .data = pickle,
+		    .size = strlen(pickle) },
+		{ .name = "archive/version", .data = "3\n", .size = 2 }
+	};
+	struct buf b = {0};
+
+	fixture_zip(&b, r, 2, &plain, NULL);
+	fixture_write(path, b.data, b.len);
+	buf_fini(&b);
+}
+
+void
+fixture_mkdirs(const char *path)
+{
+	struct err err = {0};
+
+	if (file_mkdirs(path, 0700, &err) == -1)
+		ck_abort_msg("%s", err.text);
+}
+
+void
+fixture_dcp_metadata(const char *dir, size_t length, int pieces)
+{
+	char *path = fixture_path(dir, ".metadata");
+	struct buf b = {0};
+	int i;
+
+	/* as CPython pickles a dataclass: NEWOBJ, a dict of attributes, BUILD */
+	buf_puts(&b, "\x80\x04" "cm\nMetadata\n)\x81(dVstate_dict_metadata\n(dVw\n"
+	    "cm\nTensorStorageMetadata\n)\x81(dVsize\nctorch\nSize\n((I8\nttRs"
+	    "Vchunks\n(l");
+	for (i = 0; i < 2; i++)
+		buf_puts(&b, "cm\nChunkStorageMetadata\n)\x81(d"
+		    "Vsizes\nctorch\nSize\n((I4\nttRsba");
+	buf_puts(&b, "sbssVstorage_data\n(d");
+	for (i = 0; i < pieces; i++)
+		buf_printf(&b, "cm\nMetadataIndex\n)\x81(dVfqn\nVw\nsb"
+		    "cm\n_StorageInfo\n)\x81(dVrelative_path\nV__%d_0.distcp\ns"
+		    "Voffset\nI0\nsVlength\nI%zu\nsbs", i, length);
+	buf_puts(&b, "sb.");
+	fixture_write(path, b.data, b.len);
+	buf_fini(&b);
+	free(path);
+}
+
+void
+fixture_dcp(const char *dir)
+{
+	char *one = fixture_path(dir, "__0_0.distcp");
+	char *two = fixture_path(dir, "__1_0.distcp");
+	struct stat st;
+
+	fixture_mkdirs(dir);
+	fixture_good(one, -1);
+	fixture_good(two, -1);
+	ck_assert_int_eq(stat(one, &st), 0);
+	fixture_dcp_metadata(dir, (size_t)st.st_size, 2);
+	free(one);
+	free(two);
 }
 
 void

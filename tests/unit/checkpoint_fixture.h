@@ -62,6 +62,17 @@ void	fixture_write(const char *path, const void *data, size_t len);
 /* A valid torch.save file of one small tensor. */
 void	fixture_good(const char *path, long step);
 
+/* A torch.save file of the object that a pickle of protocol 0 (text) makes. */
+void	fixture_object(const char *path, const char *pickle);
+/* Makes the directories above path/. */
+void	fixture_mkdirs(const char *path);
+
+/* Two pieces of one tensor in __0_0.distcp and __1_0.distcp of the folder, with
+ * .metadata. */
+void	fixture_dcp(const char *dir);
+/* .metadata alone: `pieces` of two such files are known. */
+void	fixture_dcp_metadata(const char *dir, size_t length, int pieces);
+
 /* Looks at a path and checks it; the caller finishes it. */
 void	fixture_check(struct checkpoint *, const char *path,
 	    bool structure_only);
