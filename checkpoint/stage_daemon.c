@@ -27,6 +27,7 @@
 #define SETTLED_NS	(5 * NS_PER_S)	/* no save goes on in TO */
 #define WORKER_NICE	10
 #define SETTLE_ROUNDS	4	/* of half the quiet time */
+#define UNFINISHED_NS	(600 * NS_PER_S)
 #define DEPTH_MAX	3
 
 struct daemon {
@@ -239,6 +240,43 @@ is_settled(const char *dir, int64_t ns)
 	return clock_wall_ns(&clock_system) - newest_change(dir, 0) > ns;
 }
 
+/* "x.tmp" is whole and waits for its rename.  What is old was left by a save that was
+ * cut short. */
+static bool
+is_unfinished(const char *name, const struct stat *st)
+{
+	if (!name_is_temporary(name) ||
+	    (name[0] == '.' && strstr(name, "tmp") == NULL))
+		return false;
+	return clock_wall_ns(&clock_system) - (int64_t)st->st_mtim.tv_sec *
+	    NS_PER_S < UNFINISHED_NS;
+}
+
+static bool
+has_unfinished(const char *dir, int depth)
+{
+	struct names names = {0};
+	bool found = false;
+	struct stat st;
+	char *path;
+	size_t i;
+
+	if (names_read(&names, dir) == -1) {
+		names_fini(&names);
+		return false;
+	}
+	for (i = 0; !found && i < names.n; i++) {
+		path = file_join(dir, names.list[i]);
+		if (path != NULL && lstat(path, &st) == 0)
+			found = is_unfinished(names.list[i], &st) ||
+			    (S_ISDIR(st.st_mode) && depth < DEPTH_MAX &&
+			    has_unfinished(path, depth + 1));
+		free(path);
+	}
+	names_fini(&names);
+	return found;
+}
+
 /* All that lay in FROM was whole when the last round began, and nothing was begun
  * since.  A trainer that has not saved yet may still be loading: then what it loads
  * must be in both places. */
@@ -248,6 +286,7 @@ is_between_saves(const struct daemon *d)
 	int64_t newest = newest_change(d->o->stage.from, 0);
 
 	return d->last.waiting == 0 && newest < d->last.started_ns &&
+	    !has_unfinished(d->o->stage.from, 0) &&
 	    (newest > d->began_ns ||
 	    (d->last.failed == 0 && !d->last.unquiet && !d->running));
 }
@@ -306,7 +345,8 @@ on_room(void *arg)
 		    (unsigned long long)need >> 20);
 		switch_link(d, false, why);
 	} else if (!d->fast && r.free >= 2 * need &&	/* and one that stays */
-	    is_settled(d->o->stage.to, SETTLED_NS)) {
+	    is_settled(d->o->stage.to, SETTLED_NS) &&
+	    !has_unfinished(d->o->stage.to, 0)) {
 		switch_link(d, true, "there is room again");
 	}
 }
