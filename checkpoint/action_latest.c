@@ -97,7 +97,7 @@ show_latest(const struct checkpoints *cs, long chosen, char *const *moved,
 		fputs("no valid checkpoint in ", stdout);
 		print_clean(stdout, dir);
 		puts(cs->n == 0 ? ": it holds none" : any_held(cs) ?
-		    ": wait for what is held, or use --quiet-for 0" :
+		    ": wait for what is held; if no job writes, use --quiet-for 0" :
 		    ": all were skipped, for the reasons above");
 	}
 }

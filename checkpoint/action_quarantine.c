@@ -187,6 +187,13 @@ move(const struct verb *v, const struct action_values *o, const char *path)
 		verb_fail(v, &err);
 		goto out;
 	}
+	if (c.mtime_ns != REPORT_UNKNOWN && clock_wall_ns(&clock_system) -
+	    c.mtime_ns < o->quiet_ms * NS_PER_MS) {
+		err_set(&err, ERR_BUSY, "%s changed lately, it may still be written: "
+		    "wait, or leave out --quiet-for if no job writes it", path);
+		verb_fail(v, &err);
+		goto out;
+	}
 	if ((dir = save_dir_of(c.path)) == NULL) {
 		rc = action_fail_memory(v);
 		goto out;

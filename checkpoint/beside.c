@@ -15,8 +15,8 @@
 #include "common/file.h"
 #include "checkpoint/beside.h"
 
-const char *
-beside_advice(int errnum)
+static const char *
+advice(int errnum)
 {
 	switch (errnum) {
 	case EXDEV:
@@ -26,8 +26,7 @@ beside_advice(int errnum)
 		return " (mount it writable, or run this where it is)";
 	case ENOSPC:
 	case EDQUOT:
-		return " (free some space or quota, then try again; nothing was "
-		    "moved)";
+		return " (free some space or quota, then try again)";
 	case EACCES:
 	case EPERM:
 		return " (run this as the owner of the directory, who must be able "
@@ -46,17 +45,25 @@ beside_advice(int errnum)
 	}
 }
 
+int
+beside_advise(struct err *err)
+{
+	struct err old;
+
+	if (err == NULL || err->errnum == 0)
+		return -1;
+	old = *err;
+	err_set(err, old.code, "%s%s", old.text, advice(old.errnum));
+	err->errnum = old.errnum;
+	return -1;
+}
+
 /* As err_errno(), with the next step behind it. */
 static int
 fail(struct err *err, const char *what, const char *path)
 {
-	int errnum = errno;
-
-	err_set(err, ERR_SYSTEM, "cannot %s %s: %s%s", what, path,
-	    strerror(errnum), beside_advice(errnum));
-	if (err != NULL)
-		err->errnum = errnum;
-	return -1;
+	err_errno(err, "cannot %s %s", what, path);
+	return beside_advise(err);
 }
 
 char *
@@ -180,13 +187,8 @@ beside_move(const char *from, const char *to, struct err *err)
 	bool seen = lstat(from, &before) == 0;
 
 	if (rename_new(from, to) == -1) {
-		int errnum = errno;
-
-		err_set(err, ERR_SYSTEM, "cannot move %s to %s: %s%s", from, to,
-		    strerror(errnum), beside_advice(errnum));
-		if (err != NULL)
-			err->errnum = errnum;
-		return -1;
+		err_errno(err, "cannot move %s to %s", from, to);
+		return beside_advise(err);
 	}
 	/* Another one took the name between the two calls: it stays where it was. */
 	if (seen && lstat(to, &after) == 0 && !is_same(&before, &after)) {

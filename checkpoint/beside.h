@@ -34,8 +34,8 @@ int	beside_move(const char *from, const char *to, struct err *err);
  */
 int	beside_follow(const char *from, const char *to, struct err *err);
 
-/* What a person can do about this errno of a failed move; "" when nothing is known. */
-const char *beside_advice(int errnum);
+/* Adds what a person can do about its errnum, as far as that is known; returns -1. */
+int	beside_advise(struct err *err);
 
 /* The resolved directory of path, to be freed, and the name in it; NULL with *err set,
  * also for names such as "..". */

@@ -165,7 +165,6 @@ prune_decide(struct prune_step *list, size_t n, const struct prune_policy *p,
 	for (i = 0; i < n; i++)
 		if (list[i].why == NULL)
 			list[i].why = list[i].remove ? (list[i].state == VALID ?
-			    "not needed" : "broken, and newer ones are whole") :
-			    "newer than the last that are kept";
+			    "not needed" : "broken") : "newer than those that count";
 	return 0;
 }

@@ -119,13 +119,16 @@ quarantine_move(const char *save_dir, const struct checkpoint *c,
 		goto out;
 	if (free_name(dir, name, to, reason, err) == -1)
 		goto drop;
-	if (write_reason(reason, c, original, err) == -1 ||
-	    beside_move(original, to, err) == -1) {
+	if ((rc = write_reason(reason, c, original, err)) == -1)
+		beside_advise(err);
+	else
+		rc = beside_move(original, to, err);
+	if (rc == -1) {
 		unlink(reason);
 		goto drop;
 	}
 	if ((*moved_to = strdup(to)) == NULL)
-		err_memory(err);
+		rc = err_memory(err);
 	else
 		rc = beside_follow(original, to, err);
 	goto out;

@@ -281,13 +281,8 @@ make_entry(struct select_plan *p, struct err *err)
 			goto out;
 		}
 		if (errno != EEXIST) {
-			int errnum = errno;
-
 			err_errno(err, "cannot create %s", p->entry);
-			if (err != NULL && beside_advice(errnum)[0] != '\0')
-				err_set(err, ERR_SYSTEM, "cannot create %s: %s%s",
-				    p->entry, strerror(errnum),
-				    beside_advice(errnum));
+			beside_advise(err);
 			goto out;
 		}
 	}
@@ -325,7 +320,10 @@ select_apply(struct select_plan *p, struct err *err)
 
 	if (p->n == 0)
 		return 0;
-	if (make_entry(p, err) == -1 || prepare(p, err) == -1) {
+	rc = make_entry(p, err);
+	if (rc == 0 && (rc = prepare(p, err)) == -1)
+		beside_advise(err);
+	if (rc == -1) {
 		drop_entry(p);
 		return err_prefix(err, "nothing was changed");
 	}

@@ -103,6 +103,8 @@ check "poisoned: all are there" [ "$(ls -d poisoned/global_step* | wc -l)" = 4 ]
 # quarantine: moved with its tracker, listed, back; a place that is taken.
 save deepspeed "$dir/q" 10 20 30
 break_file q/global_step30/mp_rank_00_model_states.pt
+check "quarantine: not what may still be written" says "may still be written" 2 \
+    quarantine --quiet-for 1h q/global_step30
 check "quarantine: moved" says "rewrote latest" 0 quarantine q/global_step30
 check "quarantine: resumes at 20" resumes deepspeed q 20
 check "quarantine: listed" says "global_step30" 0 quarantine --list q
