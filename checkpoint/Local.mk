@@ -1,6 +1,8 @@
 # checkpoint/: libholdfast-checkpoint, and the checkpoint verb for the command
 checkpoint_core = \
 	%D%/check.c %D%/checkpoint.c %D%/checkpoint.h \
+	%D%/digest.c %D%/digest.h %D%/digest_body.h \
+	%D%/digest_avx2.c %D%/digest_avx512.c \
 	%D%/expect.c %D%/expect.h \
 	%D%/format.h %D%/formats.c \
 	%D%/folder.c %D%/folder.h \
@@ -13,6 +15,7 @@ checkpoint_core = \
 	%D%/format_hf_trainer.c \
 	%D%/format_internevo.c \
 	%D%/format_lightning.c \
+	%D%/format_manifest.c \
 	%D%/format_megatron_dist.c \
 	%D%/format_megatron_legacy.c \
 	%D%/format_nemo.c \
@@ -26,9 +29,12 @@ checkpoint_core = \
 	%D%/holdfast-checkpoint.h \
 	%D%/input.c %D%/input.h \
 	%D%/latest.c \
+	%D%/manifest.c %D%/manifest.h %D%/manifest_text.h %D%/manifest_write.c \
 	%D%/names.c %D%/names.h \
+	%D%/pass.c %D%/pass.h \
 	%D%/peek.c %D%/peek.h \
 	%D%/pickle.c %D%/pickle.h %D%/pickle_vm.c %D%/pickle_vm.h \
+	%D%/proof.c %D%/proof.h \
 	%D%/report.c %D%/report.h \
 	%D%/scan.c %D%/scan.h \
 	%D%/tensors.c %D%/tensors.h \
@@ -39,6 +45,7 @@ noinst_LTLIBRARIES += libcheckpoint.la
 libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/action.h \
 	%D%/action_latest.c \
+	%D%/action_manifest.c \
 	%D%/action_prune.c \
 	%D%/action_quarantine.c \
 	%D%/action_select.c \
@@ -94,7 +101,8 @@ fuzz-checkpoint:
 	  clang -std=gnu11 $(fuzz_flags) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) \
 	    -o tests/fuzz/fuzz_$$f $(srcdir)/tests/fuzz/fuzz_$$f.c \
 	    $(addprefix $(srcdir)/,$(filter %.c,$(checkpoint_core))) \
-	    $(srcdir)/common/buf.c $(srcdir)/common/err.c $(srcdir)/common/file.c \
+	    $(srcdir)/common/buf.c $(srcdir)/common/clock.c $(srcdir)/common/err.c \
+	    $(srcdir)/common/file.c \
 	    $(srcdir)/common/json.c $(srcdir)/common/text.c \
 	    $(CJSON_LIBS) $(ISAL_LIBS) $(ZLIB_LIBS) -lpthread || exit 1; \
 	done

@@ -9,10 +9,12 @@
 #include <stdint.h>
 
 #include "common/verb.h"
+#include "checkpoint/checkpoint.h"
 
 struct action_values {
 	bool		 json, structure, full, list, undo;
 	bool		 force, dry_run;
+	bool		 xxhsum;
 	bool		 once, drop_unfinished, end_with_input;
 	int64_t		 jobs, before_step, quiet_ms;
 	int64_t		 bandwidth, room;	/* bytes (a second) */
@@ -36,6 +38,11 @@ int	action_select(const struct verb *, const struct action_values *, int n,
 	    char **paths);
 int	action_prune(const struct verb *, const struct action_values *, int n,
 	    char **paths);
+int	action_manifest(const struct verb *, const struct action_values *, int n,
+	    char **paths);
+
+/* Adds the checkpoint at path; of a folder that holds checkpoints, those. */
+int	action_collect(struct checkpoints *, const char *path, struct err *err);
 
 /* Says that memory is short; returns EXIT_USAGE. */
 int	action_fail_memory(const struct verb *);

@@ -156,6 +156,7 @@ action_latest(const struct verb *v, const struct action_values *o, int n,
 {
 	struct latest_options opts = { .before_step = o->before_step,
 	    .quiet_ms = o->quiet_ms, .structure_only = o->structure,
+	    .full = o->full,
 	    .threads = (int)o->jobs };
 	struct checkpoints cs = {0};
 	struct err err = {0};

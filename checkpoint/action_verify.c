@@ -33,9 +33,8 @@ verify_done(void *arg, struct checkpoint *c)
 		v->short_of_memory = true;
 }
 
-/* A checkpoint is taken as it is; a folder that holds checkpoints gives those. */
-static int
-collect(struct checkpoints *cs, const char *path, struct err *err)
+int
+action_collect(struct checkpoints *cs, const char *path, struct err *err)
 {
 	struct checkpoint *c;
 	struct checkpoints inside;
@@ -71,7 +70,7 @@ action_verify(const struct verb *verb, const struct action_values *o, int n,
 	int i, rc = EXIT_USAGE;
 
 	for (i = 0; i < n; i++)
-		if (collect(&cs, paths[i], &err) == -1) {
+		if (action_collect(&cs, paths[i], &err) == -1) {
 			verb_fail(verb, &err);
 			goto out;
 		}

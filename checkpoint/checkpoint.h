@@ -40,6 +40,8 @@ const char *checkpoint_format_name(const struct checkpoint *);
 
 struct checkpoint_options {
 	bool	structure_only;
+	/* what its manifest says was found valid, and is unchanged, is not read */
+	bool	trust_manifest;
 	int	threads;		/* 0: cores, at most 4 */
 	/* told the bytes read so far in all, from any thread; may be NULL */
 	void	(*progress)(void *arg, uint64_t bytes);
@@ -83,6 +85,7 @@ struct latest_options {
 	int64_t	quiet_ms;
 	int64_t	now_ns;			/* since 1970; for quiet_ms */
 	bool	structure_only;
+	bool	full;			/* read what its manifest stands for, too */
 	int	threads;
 };
 

@@ -16,6 +16,7 @@
 
 #include "checkpoint/input.h"
 #include "checkpoint/names.h"
+#include "checkpoint/pass.h"
 #include "checkpoint/report.h"
 
 #define FORMAT_HEAD_MAX		64
@@ -36,7 +37,9 @@ struct item {
 /* How a file is to be checked, and the room to do it in (one per thread). */
 struct check {
 	bool		 structure_only;
-	uint8_t		*block;		/* INPUT_BLOCK bytes */
+	uint8_t		*block;		/* PASS_BLOCK bytes */
+	struct crew	*crew;		/* threads that may help; may be NULL */
+	struct pass_digests *digests;	/* to be found along; may be NULL */
 	/* told the bytes of tensor data read so far; may be NULL */
 	void		(*progress)(void *arg, uint64_t bytes);
 	void		*progress_arg;
@@ -99,7 +102,7 @@ extern const struct format format_torch_zip, format_torch_legacy,
     format_hf_trainer, format_deepspeed, format_megatron_legacy,
     format_internevo, format_orbax, format_folder, format_accelerate,
     format_hf_model, format_deepspeed_universal, format_lightning,
-    format_fairseq, format_nvrx;
+    format_fairseq, format_nvrx, format_manifest;
 
 /* Looks at a path: kind, size, first bytes, names inside.  Returns 0, or -1 with
  * the reason said.  item_fini() in both cases. */
@@ -127,8 +130,8 @@ const struct format *format_claimed(const struct item *, struct report *);
 struct part *parts_add(struct parts *, const char *dir, const char *name);
 void	parts_fini(struct parts *);
 
-/* torch.save archive inside a file (an item of a .distcp file). */
-void	torch_zip_check_at(struct input *, uint64_t base, uint64_t size,
+/* torch.save archives inside a file, one behind the other (a .distcp file). */
+void	torch_zip_check_extents(struct input *, const struct extent *, size_t n,
 	    const struct check *, struct report *);
 
 #endif

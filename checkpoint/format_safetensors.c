@@ -273,39 +273,23 @@ out:
 	return rc;
 }
 
-/* Reads one tensor: first only whether it is finite, then how many values are
- * not. */
+/* How many of a tensor's values are not finite. */
 static int
-read_tensor(struct safetensors *s, const struct tensor *t,
+count_values(struct safetensors *s, const struct tensor *t,
     struct tensors *found)
 {
 	struct scan_counts counts = {0};
 	uint64_t at, size = t->end - t->begin;
-	bool counting = false, hit = false;
 	size_t n;
 
-again:
 	for (at = 0; at < size; at += n) {
 		n = size - at < INPUT_BLOCK ? (size_t)(size - at) : INPUT_BLOCK;
 		if (input_read(s->in, s->data_at + t->begin + at,
 		    s->check->block, n, s->r) == -1)
 			return -1;
-		if (counting) {
-			scan_count(t->elem, s->check->block, n, &counts);
-			continue;
-		}
-		hit |= scan_any(t->elem, s->check->block, n);
-		s->r->bytes_read += n;
-		if (s->check->progress != NULL)
-			s->check->progress(s->check->progress_arg, n);
+		scan_count(t->elem, s->check->block, n, &counts);
 	}
-	if (hit && !counting) {
-		counting = true;
-		goto again;
-	}
-	if (hit)
-		tensors_add(found, t->name, size / scan_elem_size(t->elem),
-		    &counts);
+	tensors_add(found, t->name, size / scan_elem_size(t->elem), &counts);
 	return 0;
 }
 
@@ -339,23 +323,44 @@ out:
 }
 
 static void
-check_file(struct input *in, const struct check *check, struct report *r)
+read_tensors(struct safetensors *s)
 {
-	struct safetensors s = { .in = in, .check = check, .r = r };
+	struct pass_ranges ranges = {0};
 	struct tensors found = {0};
 	size_t i;
 
+	for (i = 0; i < s->n; i++) {
+		const struct tensor *t = &s->tensors[i];
+		struct pass_range range = { .offset = s->data_at + t->begin,
+		    .length = t->end - t->begin, .elem = t->elem };
+
+		if (pass_add(&ranges, &range) == -1) {
+			report_say(s->r, UNVERIFIED, "out of memory");
+			goto out;
+		}
+	}
+	if (pass_run(s->in, &ranges, s->check, s->r) == -1)
+		goto out;
+	s->r->contents_read = true;
+	for (i = 0; i < s->n; i++)
+		if (ranges.list[i].hit &&
+		    count_values(s, &s->tensors[i], &found) == -1)
+			goto out;
+	tensors_report(&found, s->r);
+out:
+	pass_ranges_fini(&ranges);
+}
+
+static void
+check_file(struct input *in, const struct check *check, struct report *r)
+{
+	struct safetensors s = { .in = in, .check = check, .r = r };
+
 	r->checksum = REPORT_CHECKSUM_NONE;
 	report_note(r, "no checksum in this format");
-	if (read_header(&s) == -1 || parse_tensors(&s) == -1 ||
-	    check_tiling(&s) == -1 || check->structure_only)
-		goto out;
-	for (i = 0; i < s.n; i++)
-		if (read_tensor(&s, &s.tensors[i], &found) == -1)
-			goto out;
-	r->contents_read = true;
-	tensors_report(&found, r);
-out:
+	if (read_header(&s) == 0 && parse_tensors(&s) == 0 &&
+	    check_tiling(&s) == 0 && !check->structure_only)
+		read_tensors(&s);
 	free(s.tensors);
 	cJSON_Delete(s.header);
 }

@@ -35,7 +35,8 @@ struct legacy {
 	struct pickle		 object, keys;
 	struct torch_model	 model;
 	uint64_t		*at;		/* data of each storage; 0: not met */
-	bool			*hit;
+	struct pass_ranges	 ranges;	/* of the storages, in order of place */
+	size_t			*range_of;	/* each storage's, and one more */
 };
 
 /* Reads the five pickles from the head; the offset behind them in *end. */
@@ -100,32 +101,12 @@ read_head(struct legacy *l, size_t *end)
 	return -1;
 }
 
-static int
-scan_storage(struct legacy *l, size_t index, uint64_t at)
-{
-	const struct torch_storage *s = &l->model.storages[index];
-	uint64_t done;
-	size_t n;
-
-	for (done = 0; done < s->bytes; done += n) {
-		n = s->bytes - done < INPUT_BLOCK ? (size_t)(s->bytes - done) :
-		    INPUT_BLOCK;
-		if (input_read(l->in, at + done, l->check->block, n, l->r) == -1)
-			return -1;
-		if (!l->hit[index])
-			l->hit[index] = scan_any(s->elem, l->check->block, n);
-		l->r->bytes_read += n;
-		if (l->check->progress != NULL)
-			l->check->progress(l->check->progress_arg, n);
-	}
-	return 0;
-}
-
 /* One storage at *at: count, then raw bytes. */
 static int
 check_storage(struct legacy *l, const struct pickle_value *key, uint64_t *at)
 {
 	const struct torch_storage *s;
+	struct pass_range range;
 	uint8_t count[8];
 	size_t index;
 
@@ -150,8 +131,13 @@ check_storage(struct legacy *l, const struct pickle_value *key, uint64_t *at)
 	if (s->bytes > l->in->size - *at)
 		goto cut;
 	l->at[index] = *at;
-	if (!l->check->structure_only && scan_storage(l, index, *at) == -1)
+	range = (struct pass_range){ .offset = *at, .length = s->bytes,
+	    .elem = s->elem };
+	if (pass_add(&l->ranges, &range) == -1) {
+		report_say(l->r, UNVERIFIED, "out of memory");
 		return -1;
+	}
+	l->range_of[index] = l->ranges.n;
 	*at += s->bytes;
 	return 0;
 cut:
@@ -192,9 +178,11 @@ name_tensors(struct legacy *l)
 	for (i = 0; i < l->model.n_tensors; i++) {
 		const struct torch_tensor *t = &l->model.tensors[i];
 		struct scan_counts counts = {0};
+		size_t range = l->range_of[t->storage];
 		uint64_t at, end;
 
-		if (!l->hit[t->storage] || t->elem == SCAN_NONE)
+		if (range == 0 || !l->ranges.list[range - 1].hit ||
+		    t->elem == SCAN_NONE)
 			continue;
 		at = l->at[t->storage] + t->first * t->elem_size;
 		end = at + t->count * t->elem_size;
@@ -253,18 +241,20 @@ check_file(struct input *in, const struct check *check, struct report *r)
 	if (r->step == REPORT_UNKNOWN)
 		r->step = l.model.step;
 	l.at = calloc(l.model.n_storages + 1, sizeof(*l.at));
-	l.hit = calloc(l.model.n_storages + 1, sizeof(*l.hit));
-	if (l.at == NULL || l.hit == NULL) {
+	l.range_of = calloc(l.model.n_storages + 1, sizeof(*l.range_of));
+	if (l.at == NULL || l.range_of == NULL) {
 		report_say(r, UNVERIFIED, "out of memory");
 		goto out;
 	}
-	if (check_storages(&l, end) == 0 && !check->structure_only) {
+	if (check_storages(&l, end) == 0 && !check->structure_only &&
+	    pass_run(in, &l.ranges, check, r) == 0) {
 		r->contents_read = true;
 		name_tensors(&l);
 	}
 out:
 	free(l.at);
-	free(l.hit);
+	free(l.range_of);
+	pass_ranges_fini(&l.ranges);
 	torch_free(&l.model);
 	pickle_free(&l.object);
 	pickle_free(&l.keys);

@@ -37,6 +37,8 @@ struct archive {
 	bool			 interpreted;	/* model is filled */
 	bool			 big_endian;
 	bool			*hit;		/* a storage: not all is finite */
+	const struct zip_entry	**planned;	/* records of the pass, in order */
+	size_t			 n_planned;
 };
 
 /* The record "PREFIX/data.pkl" with one slash; there must be exactly one. */
@@ -214,9 +216,9 @@ record_sink(void *arg, const uint8_t *data, size_t len)
 		check->progress(check->progress_arg, len);
 }
 
-/* CRC32 and the search for non-finite values in one pass over a record. */
+/* CRC32 and the search for non-finite values in one pass over a deflated record. */
 static int
-read_record(struct archive *a, const struct zip_entry *e)
+inflate_record(struct archive *a, const struct zip_entry *e)
 {
 	struct torch_storage *s = storage_of(a, e);
 	struct record_pass p = { .a = a, .want_crc = !a->zip.no_crc };
@@ -301,49 +303,235 @@ name_tensors(struct archive *a)
 	tensors_report(&found, a->r);
 }
 
-static void
-read_contents(struct archive *a)
+/* Adds a range for each stored record; data.pkl was read already. */
+static int
+plan(struct archive *a, struct pass_ranges *ranges)
 {
 	size_t i;
 
-	a->hit = calloc(a->model.n_storages + 1, sizeof(*a->hit));
-	if (a->hit == NULL) {
-		report_say(a->r, UNVERIFIED, "out of memory");
-		return;
+	a->planned = calloc(a->zip.n + 1, sizeof(*a->planned));
+	if (a->planned == NULL)
+		return -1;
+	for (i = 0; i < a->zip.n; i++) {
+		const struct zip_entry *e = &a->zip.entries[i];
+		const struct torch_storage *s = storage_of(a, e);
+		struct pass_range range = { .offset = a->zip.base + e->data,
+		    .length = e->usize, .want_crc = !a->zip.no_crc };
+
+		if (e == a->data_pkl || e->method != ZIP_STORED)
+			continue;
+		if (s != NULL && !a->big_endian)
+			range.elem = s->elem;
+		if (pass_add(ranges, &range) == -1)
+			return -1;
+		a->planned[a->n_planned++] = e;
 	}
-	for (i = 0; i < a->zip.n; i++)
-		if (&a->zip.entries[i] != a->data_pkl &&
-		    read_record(a, &a->zip.entries[i]) == -1)
-			return;
-	a->r->contents_read = true;
-	name_tensors(a);
+	return 0;
 }
 
-void
-torch_zip_check_at(struct input *in, uint64_t base, uint64_t size,
+/* What the pass found, at its ranges from the first of this archive on. */
+static int
+conclude(struct archive *a, const struct pass_range *found)
+{
+	const struct torch_storage *s;
+	size_t i;
+
+	for (i = 0; i < a->n_planned; i++) {
+		const struct zip_entry *e = a->planned[i];
+
+		if (found[i].want_crc && found[i].crc != e->crc) {
+			report_say(a->r, CORRUPT,
+			    "%.*s: CRC32 is %08x, should be %08x", ZIP_NAME(e),
+			    found[i].crc, e->crc);
+			return -1;
+		}
+		if (found[i].hit && (s = storage_of(a, e)) != NULL)
+			a->hit[s - a->model.storages] = true;
+	}
+	return 0;
+}
+
+static void
+read_contents(struct archive *a)
+{
+	struct pass_ranges ranges = {0};
+	size_t i;
+
+	a->hit = calloc(a->model.n_storages + 1, sizeof(*a->hit));
+	if (a->hit == NULL || plan(a, &ranges) == -1) {
+		report_say(a->r, UNVERIFIED, "out of memory");
+		goto out;
+	}
+	if (pass_run(a->zip.in, &ranges, a->check, a->r) == -1 ||
+	    conclude(a, ranges.list) == -1)
+		goto out;
+	for (i = 0; i < a->zip.n; i++)
+		if (&a->zip.entries[i] != a->data_pkl &&
+		    a->zip.entries[i].method != ZIP_STORED &&
+		    inflate_record(a, &a->zip.entries[i]) == -1)
+			goto out;
+	a->r->contents_read = true;
+	name_tensors(a);
+out:
+	pass_ranges_fini(&ranges);
+}
+
+/* All but the contents; 0 when they may be read. */
+static int
+archive_open(struct archive *a, struct input *in, uint64_t base, uint64_t size)
+{
+	if (zip_open(&a->zip, in, base, size, a->r) == -1 ||
+	    find_data_pkl(a) == -1)
+		return -1;
+	a->r->checksum = a->zip.no_crc ? REPORT_CHECKSUM_NONE :
+	    REPORT_CHECKSUM_CRC32;
+	if (a->zip.no_crc)
+		report_note(a->r, "saved without checksums");
+	if (read_byteorder(a) == -1 || read_pickle(a) == -1)
+		return -1;
+	if (a->interpreted)
+		check_storages(a);
+	return report_is_bad(a->r) ? -1 : 0;
+}
+
+static void
+archive_close(struct archive *a)
+{
+	free(a->hit);
+	free(a->planned);
+	torch_free(&a->model);
+	pickle_free(&a->pickle);
+	buf_fini(&a->bytes);
+	zip_close(&a->zip);
+}
+
+static void
+check_archive(struct input *in, uint64_t base, uint64_t size,
     const struct check *check, struct report *r)
 {
 	struct archive a = { .r = r, .check = check };
 
-	if (zip_open(&a.zip, in, base, size, r) == -1 ||
-	    find_data_pkl(&a) == -1)
-		goto out;
-	r->checksum = a.zip.no_crc ? REPORT_CHECKSUM_NONE :
-	    REPORT_CHECKSUM_CRC32;
-	if (a.zip.no_crc)
-		report_note(r, "saved without checksums");
-	if (read_byteorder(&a) == -1 || read_pickle(&a) == -1)
-		goto out;
-	if (a.interpreted)
-		check_storages(&a);
-	if (!check->structure_only && !report_is_bad(r))
+	if (archive_open(&a, in, base, size) == 0 && !check->structure_only)
 		read_contents(&a);
+	archive_close(&a);
+}
+
+/* What becomes of an extent's ranges; the CRCs the pass is to find lie beside. */
+struct extent_plan {
+	size_t		 first;		/* range */
+	bool		 inflate;	/* has deflated records */
+};
+
+struct extents_plan {
+	struct pass_ranges	 ranges;
+	uint32_t		*crcs;		/* of each range */
+	size_t			 cap;
+	struct extent_plan	*list;		/* one an extent, and the end */
+	size_t			 archives, others;
+};
+
+/* Notes what the pass is to find in one archive, and lets go of the archive: there
+ * may be a hundred thousand of them. */
+static int
+plan_extent(struct extents_plan *p, size_t i, struct archive *a)
+{
+	size_t first = p->ranges.n, k, cap;
+	uint32_t *crcs;
+
+	if (plan(a, &p->ranges) == -1)
+		return -1;
+	if (p->ranges.n > p->cap) {
+		cap = p->ranges.n * 2;
+		if ((crcs = reallocarray(p->crcs, cap, sizeof(*crcs))) == NULL)
+			return -1;
+		p->crcs = crcs;
+		p->cap = cap;
+	}
+	for (k = 0; k < a->n_planned; k++)
+		p->crcs[first + k] = a->planned[k]->crc;
+	for (k = 0; k < a->zip.n; k++)
+		if (a->zip.entries[k].method != ZIP_STORED)
+			p->list[i].inflate = true;
+	return 0;
+}
+
+static bool
+extent_is_fine(const struct extents_plan *p, size_t i)
+{
+	size_t k;
+
+	for (k = p->list[i].first; k < p->list[i + 1].first; k++)
+		if (p->ranges.list[k].hit || (p->ranges.list[k].want_crc &&
+		    p->ranges.list[k].crc != p->crcs[k]))
+			return false;
+	return !p->list[i].inflate;
+}
+
+/* Structure of one archive; its ranges are planned unless that is all.  Tensors that
+ * are no archives are fine where none is: other serialisers and transforms exist. */
+static void
+open_extent(struct input *in, const struct extent *e, const struct check *check,
+    struct report *r, struct extents_plan *p, size_t i)
+{
+	static const uint8_t zeroes[16];
+	struct archive a = { .r = r, .check = check };
+	uint8_t head[16];
+
+	if (e->length < sizeof(head) || e->offset > in->size ||
+	    e->length > in->size - e->offset ||
+	    input_read(in, e->offset, head, sizeof(head), r) == -1)
+		return;
+	if (memcmp(head, "PK\3\4", 4) != 0) {
+		if (memcmp(head, zeroes, sizeof(head)) == 0)
+			report_say(r, CORRUPT, "the item at byte %" PRIu64
+			    " begins with zeroes", e->offset);
+		else if (e->tensor)
+			p->others++;
+		return;
+	}
+	p->archives++;
+	if (archive_open(&a, in, e->offset, e->length) == 0 &&
+	    !check->structure_only && plan_extent(p, i, &a) == -1)
+		report_say(r, UNVERIFIED, "out of memory");
+	archive_close(&a);
+}
+
+void
+torch_zip_check_extents(struct input *in, const struct extent *list, size_t n,
+    const struct check *check, struct report *r)
+{
+	struct check alone = *check;
+	struct extents_plan p = {0};
+	size_t i;
+
+	if ((p.list = calloc(n + 1, sizeof(*p.list))) == NULL) {
+		report_say(r, UNVERIFIED, "out of memory");
+		return;
+	}
+	for (i = 0; i < n && !report_is_bad(r); i++) {
+		p.list[i].first = p.ranges.n;
+		open_extent(in, &list[i], check, r, &p, i);
+		p.list[i + 1].first = p.ranges.n;
+	}
+	if (p.others > 0 && p.archives > 0)
+		report_say(r, CORRUPT, "%zu of its items are no archives",
+		    p.others);
+	else if (p.others > 0)
+		report_say(r, UNVERIFIED, "holds items of a kind that is not known");
+	if (report_is_bad(r) || check->structure_only || p.archives == 0 ||
+	    pass_run(in, &p.ranges, check, r) == -1)
+		goto out;
+	r->contents_read = true;
+	/* which record or tensor it is, its archive tells once more */
+	alone.digests = NULL;
+	for (i = 0; i < n && !report_is_bad(r); i++)
+		if (!extent_is_fine(&p, i))
+			check_archive(in, list[i].offset, list[i].length, &alone,
+			    r);
 out:
-	free(a.hit);
-	torch_free(&a.model);
-	pickle_free(&a.pickle);
-	buf_fini(&a.bytes);
-	zip_close(&a.zip);
+	pass_ranges_fini(&p.ranges);
+	free(p.crcs);
+	free(p.list);
 }
 
 int
@@ -368,7 +556,7 @@ torch_zip_peek(struct input *in, struct peek *peek)
 static void
 check_file(struct input *in, const struct check *check, struct report *r)
 {
-	torch_zip_check_at(in, 0, in->size, check, r);
+	check_archive(in, 0, in->size, check, r);
 }
 
 static bool

@@ -29,6 +29,7 @@ static const struct format *const formats[] = {
 	&format_folder,
 	&format_fairseq,
 	&format_nvrx,
+	&format_manifest,
 	NULL
 };
 

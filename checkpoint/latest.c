@@ -297,7 +297,7 @@ checkpoints_latest(struct checkpoints *cs, const struct latest_options *o,
     long *chosen, struct err *err)
 {
 	struct checkpoint_options opts = { .structure_only = o->structure_only,
-	    .threads = o->threads };
+	    .trust_manifest = !o->full, .threads = o->threads };
 	size_t i;
 
 	*chosen = -1;

@@ -46,6 +46,8 @@ checksum_name(enum report_checksum checksum)
 		return "none";
 	case REPORT_CHECKSUM_CRC32:
 		return "crc32";
+	case REPORT_CHECKSUM_XXH128:
+		return "xxh128";
 	case REPORT_CHECKSUM_MIXED:
 		return "some";
 	case REPORT_CHECKSUM_UNKNOWN:

@@ -22,6 +22,7 @@ enum report_checksum {
 	REPORT_CHECKSUM_UNKNOWN,	/* nothing was looked at */
 	REPORT_CHECKSUM_NONE,		/* the format or the file carries none */
 	REPORT_CHECKSUM_CRC32,
+	REPORT_CHECKSUM_XXH128,		/* of its manifest */
 	REPORT_CHECKSUM_MIXED		/* some of its files do */
 };
 

@@ -33,7 +33,8 @@ static const struct opt options[] = {
 	    "false",
 	    .cli_only = true },
 	{ "full", 0, OPT_FLAG, OFFSET(full), NULL,
-	    "list: read and check the contents too", "false", .cli_only = true },
+	    "list: read the contents too; latest: despite a manifest",
+	    "false", .cli_only = true },
 	{ "jobs", 'j', OPT_INT, OFFSET(jobs), "N",
 	    "files checked at a time; 0: one a core, at most 4", "0", NULL, 0,
 	    CHECKPOINT_THREADS_MAX, .cli_only = true },
@@ -72,6 +73,9 @@ static const struct opt options[] = {
 	{ "before-spike", 0, OPT_TEXT, OFFSET(spikes), "N,...",
 	    "prune: keep the last valid step before each step N", NULL,
 	    .cli_only = true },
+	{ "xxhsum", 0, OPT_FLAG, OFFSET(xxhsum), NULL,
+	    "manifest: print what is there, for xxhsum -H2 -c", "false",
+	    .cli_only = true },
 	{ "once", 0, OPT_FLAG, OFFSET(once), NULL,
 	    "stage: copy what is complete now, then end", "false",
 	    .cli_only = true },
@@ -102,12 +106,12 @@ static const struct opt options[] = {
 };
 
 static const char *const actions[] = { "list", "verify", "latest",
-    "quarantine", "stage", "select", "prune", NULL };
+    "quarantine", "stage", "select", "prune", "manifest", NULL };
 
 static int (*const handlers[])(const struct verb *,
     const struct action_values *, int, char **) = {
 	action_list, action_verify, action_latest, action_quarantine,
-	action_stage, action_select, action_prune
+	action_stage, action_select, action_prune, action_manifest
 };
 
 int
@@ -129,7 +133,7 @@ check_options(const struct verb *v, const struct action_values *o, int action)
 		const char	*with;	/* actions it goes with */
 	} rows[] = {
 		{ o->structure, "structure", "verify latest select" },
-		{ o->full, "full", "list" },
+		{ o->full, "full", "list latest" },
 		{ o->before_step != REPORT_UNKNOWN, "before-step", "latest" },
 		{ o->quiet_ms != -1, "quiet-for", "latest stage prune quarantine" },
 		{ strcmp(o->quarantine, "never") != 0, "quarantine", "latest" },
@@ -142,6 +146,7 @@ check_options(const struct verb *v, const struct action_values *o, int action)
 		{ o->keep_every != 0, "keep-every", "prune" },
 		{ o->keep_newer_ms != -1, "keep-newer-than", "prune" },
 		{ o->spikes != NULL, "before-spike", "prune" },
+		{ o->xxhsum, "xxhsum", "manifest" },
 		{ o->once, "once", "stage" },
 		{ o->drop_unfinished, "drop-unfinished", "stage" },
 		{ o->end_with_input, "end-with-input", "stage" },

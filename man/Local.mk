@@ -9,5 +9,6 @@ dist_man_MANS += \
 	%D%/holdfast-stop.1 \
 	%D%/holdfast.conf.5 \
 	%D%/holdfast-journal.5 \
+	%D%/holdfast-manifest.5 \
 	%D%/holdfast-rules.5 \
 	%D%/holdfast.7

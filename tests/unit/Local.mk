@@ -5,6 +5,8 @@ unit_tests += \
 	%D%/test_checkpoint_format_ranks \
 	%D%/test_checkpoint_format_shards \
 	%D%/test_checkpoint_latest \
+	%D%/test_checkpoint_manifest \
+	%D%/test_checkpoint_pass \
 	%D%/test_checkpoint_pickle \
 	%D%/test_checkpoint_prune \
 	%D%/test_checkpoint_quarantine \
