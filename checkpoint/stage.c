@@ -23,6 +23,7 @@
 #include "checkpoint/stage.h"
 #include "checkpoint/stage_copy.h"
 #include "checkpoint/stage_judged.h"
+#include "checkpoint/stage_manifest.h"
 #include "checkpoint/stage_nodes.h"
 #include "checkpoint/stage_notes.h"
 #include "checkpoint/stage_publish.h"
@@ -247,6 +248,7 @@ copy_one(struct stage *s, const struct checkpoint *c, struct err *err)
 		(void)stage_remove(work, NULL);
 		goto out;
 	}
+	stage_manifest(&s->copy, c, place);
 	rc = 0;
 out:
 	free(work);

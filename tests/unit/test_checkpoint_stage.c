@@ -125,6 +125,7 @@ START_TEST(complete_ones_are_copied)
 	ck_assert_int_eq(state("step20.pt"), HOLDFAST_CHECKPOINT_VALID);
 	ck_assert(!has(to, "step30.pt") && has(from, "step30.pt"));
 	ck_assert(has(from, "step20.pt") && !has(from, "step10.pt"));
+	ck_assert(has(to, ".step20.pt.holdfast-manifest.json"));
 	/* The same again is not copied again, also by another process. */
 	run(&o);
 	ck_assert_str_eq(told, "");
