@@ -308,6 +308,8 @@ staging_drain(struct agent *a)
 		tell_drained(st);
 		return;
 	}
+	/* One that was just started did not hear that the attempt is over. */
+	staging_attempt_over(a);
 	close(st->in);
 	st->in = -1;
 }
