@@ -57,6 +57,16 @@ libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/quarantine.c %D%/quarantine.h \
 	%D%/select.c %D%/select.h \
 	%D%/select_apply.c %D%/select_undo.c %D%/select_undo.h \
+	%D%/sink.c %D%/sink.h \
+	%D%/snapshot_area.c %D%/snapshot_area.h \
+	%D%/snapshot_client.c %D%/snapshot_client.h \
+	%D%/snapshot_copy.c %D%/snapshot_copy.h \
+	%D%/snapshot_job.c %D%/snapshot_job.h \
+	%D%/snapshot_link.c \
+	%D%/snapshot_publish.c %D%/snapshot_publish.h \
+	%D%/snapshot_server.c %D%/snapshot_server.h \
+	%D%/snapshot_session.c %D%/snapshot_session.h \
+	%D%/snapshot_wire.c %D%/snapshot_wire.h \
 	%D%/stage.c %D%/stage.h \
 	%D%/stage_copy.c %D%/stage_copy.h \
 	%D%/stage_daemon.c %D%/stage_daemon.h \
@@ -67,6 +77,7 @@ libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/stage_offer.c %D%/stage_offer.h \
 	%D%/stage_publish.c %D%/stage_publish.h \
 	%D%/stage_room.c %D%/stage_room.h \
+	%D%/torch_pickle.c %D%/torch_write.c %D%/torch_write.h \
 	%D%/tracker.c %D%/tracker.h \
 	%D%/verb_checkpoint.c %D%/verbs.h
 libcheckpoint_la_LIBADD = libcommon.la $(ISAL_LIBS) $(XXHASH_LIBS) $(ZLIB_LIBS) \

@@ -175,3 +175,29 @@ holdfast_checkpoint_list_free(struct holdfast_checkpoint_list *list)
 	free(list->reports);
 	free(list);
 }
+
+int
+holdfast_checkpoint_latest_valid(const char *dir, char *path, size_t path_size,
+    int64_t *step, char *error, size_t error_size)
+{
+	struct holdfast_checkpoint_list *list;
+	int rc = 0;
+
+	if (holdfast_checkpoint_latest(dir, NULL, &list, error, error_size) == -1)
+		return -1;
+	if (!list->found) {
+		fail(error, error_size, list->n_reports > 0 &&
+		    list->reports[0].reason != NULL ? list->reports[0].reason :
+		    "no checkpoint in the directory");
+	} else if (strlen(list->reports[0].path) >= path_size) {
+		rc = fail(error, error_size, "the path is too long");
+	} else {
+		memcpy(path, list->reports[0].path,
+		    strlen(list->reports[0].path) + 1);
+		if (step != NULL)
+			*step = list->reports[0].step;
+		rc = 1;
+	}
+	holdfast_checkpoint_list_free(list);
+	return rc;
+}

@@ -11,8 +11,11 @@ unit_tests += \
 	%D%/test_checkpoint_prune \
 	%D%/test_checkpoint_quarantine \
 	%D%/test_checkpoint_select \
+	%D%/test_checkpoint_snapshot \
+	%D%/test_checkpoint_snapshot_lies \
 	%D%/test_checkpoint_stage \
 	%D%/test_checkpoint_stage_room \
+	%D%/test_checkpoint_torch_write \
 	%D%/test_checkpoint_tracker \
 	%D%/test_checkpoint_zip \
 	%D%/test_common_child \
@@ -71,6 +74,7 @@ libfixtures_la_SOURCES = \
 	%D%/checkpoint_fixture.c %D%/checkpoint_fixture.h \
 	%D%/restart_sim.c %D%/restart_sim.h \
 	%D%/rule_fixture.c %D%/rule_fixture.h \
+	%D%/snapshot_fixture.c %D%/snapshot_fixture.h \
 	%D%/unit.c %D%/unit.h
 
 # What every unit test links; the libraries come before those that they use.

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot_publish.c - see snapshot_publish.h.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "checkpoint/names.h"
+#include "checkpoint/report.h"
+#include "checkpoint/snapshot_publish.h"
+#include "checkpoint/stage_copy.h"
+#include "checkpoint/stage_publish.h"
+
+#define MARK	".incoming-"
+
+static int
+make_path(char *out, const char *dir, const char *name, struct err *err)
+{
+	return snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX ? 0 :
+	    err_set(err, ERR_LIMIT, "path too long: %s/%s", dir, name);
+}
+
+/* The folder of a step while its files come together, and its place. */
+static int
+folder_paths(const struct snapshot_place *p, char *incoming, char *place,
+    struct err *err)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), ".step%08lld" MARK "%u", (long long)p->step,
+	    p->attempt);
+	if (make_path(incoming, p->dir, name, err) == -1)
+		return -1;
+	snprintf(name, sizeof(name), "step%08lld", (long long)p->step);
+	return make_path(place, p->dir, name, err);
+}
+
+static void
+remove_entry(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+
+	if (make_path(path, dir, name, NULL) == 0)
+		(void)stage_remove(path, NULL);
+}
+
+void
+snapshot_clear_left(const char *dir)
+{
+	struct names names = {0};
+	size_t i;
+
+	if (names_read(&names, dir) == 0)
+		for (i = 0; i < names.n; i++)
+			if (strncmp(names.list[i], ".step", 5) == 0 &&
+			    strstr(names.list[i], ".pt" MARK) != NULL)
+				remove_entry(dir, names.list[i]);
+	names_fini(&names);
+}
+
+/* Folders of steps up to this one: whoever was missing there is past them. */
+static void
+clear_older(const struct snapshot_place *p)
+{
+	struct names names = {0};
+	long long step;
+	int end;
+	size_t i;
+
+	if (names_read(&names, p->dir) == 0)
+		for (i = 0; i < names.n; i++) {
+			end = 0;
+			if (sscanf(names.list[i], ".step%lld" MARK "%n", &step,
+			    &end) == 1 && end > 0 && step <= p->step)
+				remove_entry(p->dir, names.list[i]);
+		}
+	names_fini(&names);
+}
+
+static bool
+has_all_ranks(const char *folder, uint32_t world)
+{
+	struct names names = {0};
+	unsigned rank;
+	uint32_t found = 0;
+	size_t i;
+	int end;
+
+	if (names_read(&names, folder) == 0)
+		for (i = 0; i < names.n; i++) {
+			end = 0;
+			if (sscanf(names.list[i], "rank%u.pt%n", &rank, &end) == 1
+			    && end > 0 && names.list[i][end] == '\0' &&
+			    rank < world)
+				found++;
+		}
+	names_fini(&names);
+	return found == world;
+}
+
+static bool
+is_same_folder(const char *path, const struct snapshot_place *p)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino;
+}
+
+static enum snapshot_outcome
+keep_path(struct snapshot_place *p, const char *path, enum snapshot_outcome o,
+    struct err *err)
+{
+	free(p->path);
+	if ((p->path = strdup(path)) != NULL)
+		return o;
+	err_memory(err);
+	return SNAPSHOT_LOST;
+}
+
+enum snapshot_outcome
+snapshot_join(struct snapshot_place *p, struct err *err)
+{
+	char incoming[PATH_MAX], place[PATH_MAX];
+
+	if (folder_paths(p, incoming, place, err) == -1)
+		return SNAPSHOT_LOST;
+	if (is_same_folder(place, p))
+		return keep_path(p, place, SNAPSHOT_JOINED, err);
+	if (!is_same_folder(incoming, p)) {
+		err_set(err, ERR_BUSY, "step %lld was given up: other ranks have "
+		    "saved a later one", (long long)p->step);
+		return SNAPSHOT_LOST;
+	}
+	if (!has_all_ranks(incoming, p->world))
+		return SNAPSHOT_WAITING;
+	if (publish_move(incoming, place, err) == 0) {
+		clear_older(p);
+		return keep_path(p, place, SNAPSHOT_DURABLE, err);
+	}
+	/* Another node was quicker. */
+	return is_same_folder(place, p) ?
+	    keep_path(p, place, SNAPSHOT_JOINED, err) : SNAPSHOT_LOST;
+}
+
+/* The data and the table of an area; nothing in it is believed, and the table is
+ * looked at where the client cannot change it any more. */
+static int
+write_area(const char *path, const struct snapshot_message *m, int fd,
+    uint64_t area_bytes, struct sink_limit *limit, uint64_t *size, struct err *err)
+{
+	struct torch_write_options o = { .separator = (char)m->separator,
+	    .limit = limit };
+	struct torch_entry *entries = NULL;
+	void *map, *table;
+	int rc = -1;
+
+	map = mmap(NULL, area_bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return err_errno(err, "cannot map shared memory");
+	if ((table = malloc(m->table_bytes + 1)) == NULL) {
+		err_memory(err);
+		goto out;
+	}
+	memcpy(table, (const char *)map + m->table_offset, m->table_bytes);
+	if (snapshot_table_read(table, m->table_bytes, m->entries, map, area_bytes,
+	    &entries, err) == -1)
+		goto out;
+	if (unlink(path) == -1 && errno != ENOENT) {
+		err_errno(err, "cannot remove %s", path);
+		goto out;
+	}
+	rc = torch_write(path, entries, m->entries, &o, size, err);
+out:
+	free(entries);
+	free(table);
+	munmap(map, area_bytes);
+	return rc;
+}
+
+static enum snapshot_outcome
+write_alone(struct snapshot_place *p, const struct snapshot_message *m, int fd,
+    uint64_t area_bytes, struct sink_limit *limit, struct err *err)
+{
+	char temp[PATH_MAX], place[PATH_MAX], name[80];
+
+	snprintf(name, sizeof(name), ".step%08lld.pt" MARK "%u-%llu",
+	    (long long)p->step, p->attempt, (unsigned long long)p->writer);
+	if (make_path(temp, p->dir, name, err) == -1)
+		return SNAPSHOT_LOST;
+	snprintf(name, sizeof(name), "step%08lld.pt", (long long)p->step);
+	if (make_path(place, p->dir, name, err) == -1 ||
+	    write_area(temp, m, fd, area_bytes, limit, &p->bytes, err) == -1)
+		return SNAPSHOT_LOST;
+	if (publish_move(temp, place, err) == -1) {
+		unlink(temp);
+		return SNAPSHOT_LOST;
+	}
+	return keep_path(p, place, SNAPSHOT_DURABLE, err);
+}
+
+enum snapshot_outcome
+snapshot_write(struct snapshot_place *p, const struct snapshot_message *m,
+    int fd, uint64_t area_bytes, struct sink_limit *limit, struct err *err)
+{
+	char folder[PATH_MAX], place[PATH_MAX], temp[PATH_MAX], path[PATH_MAX];
+	char name[40];
+	struct stat st;
+
+	if (file_mkdirs(p->dir, 0777, err) == -1)
+		return SNAPSHOT_LOST;
+	if (p->world == 1)
+		return write_alone(p, m, fd, area_bytes, limit, err);
+	snprintf(name, sizeof(name), "rank%05u.pt", p->rank);
+	if (folder_paths(p, folder, place, err) == -1 ||
+	    file_mkdirs(folder, 0777, err) == -1 ||
+	    make_path(path, folder, name, err) == -1)
+		return SNAPSHOT_LOST;
+	if (stat(folder, &st) == -1) {
+		err_errno(err, "cannot look at %s", folder);
+		return SNAPSHOT_LOST;
+	}
+	p->dev = st.st_dev;
+	p->ino = st.st_ino;
+	snprintf(name, sizeof(name), ".rank%05u" MARK, p->rank);
+	if (make_path(temp, folder, name, err) == -1 ||
+	    write_area(temp, m, fd, area_bytes, limit, &p->bytes, err) == -1)
+		return SNAPSHOT_LOST;
+	if (rename(temp, path) == -1) {
+		err_errno(err, "cannot rename %s", temp);
+		unlink(temp);
+		return SNAPSHOT_LOST;
+	}
+	if (file_sync_dir(folder, err) == -1)
+		return SNAPSHOT_LOST;
+	return snapshot_join(p, err);
+}
+
+void
+snapshot_place_fini(struct snapshot_place *p)
+{
+	free(p->path);
+	p->path = NULL;
+}
