@@ -106,9 +106,10 @@ int	holdfast_checkpoint_latest_valid(const char *dir, char *path,
 /*
  * Snapshots.
  *
- * A rank copies its state into memory that it shares with the process that stages
- * checkpoints (`holdfast run --stage', `holdfast checkpoint stage --socket') and
- * trains on; that process writes a file which torch.load() reads:
+ * A rank copies its state into memory that it shares with another process, and trains
+ * on; that process writes a file which torch.load() reads.  Not implemented yet: a
+ * program of Holdfast that is this process; holdfast_checkpoint_open() says
+ * HOLDFAST_CHECKPOINT_NO_SERVER.
  *
  *	open, reserve			once
  *	begin, snapshot..., set_*, commit	for each checkpoint
