@@ -333,6 +333,38 @@ fixture_write(const char *path, const void *data, size_t len)
 }
 
 void
+fixture_text(const char *dir, const char *name, const char *text)
+{
+	char *path = fixture_path(dir, name);
+
+	fixture_write(path, text, strlen(text));
+	free(path);
+}
+
+bool
+fixture_has(const char *dir, const char *name)
+{
+	char *path = fixture_path(dir, name);
+	struct stat st;
+	bool is = lstat(path, &st) == 0;
+
+	free(path);
+	return is;
+}
+
+void
+fixture_expect_text(const char *dir, const char *name, const char *want)
+{
+	char *path = fixture_path(dir, name);
+	struct buf b = {0};
+
+	ck_assert_int_eq(file_read(path, 4096, &b, NULL), 0);
+	ck_assert_str_eq(b.data != NULL ? b.data : "", want);
+	buf_fini(&b);
+	free(path);
+}
+
+void
 fixture_good(const char *path, long step)
 {
 	static const float data[4] = { 1, 2, 3, 4 };

@@ -59,6 +59,10 @@ void	fixture_remove(char *dir);		/* all of it; frees dir */
 /* dir/name, to be freed */
 char	*fixture_path(const char *dir, const char *name);
 void	fixture_write(const char *path, const void *data, size_t len);
+void	fixture_text(const char *dir, const char *name, const char *text);
+bool	fixture_has(const char *dir, const char *name);
+/* dir/name holds exactly this; "" an empty file. */
+void	fixture_expect_text(const char *dir, const char *name, const char *want);
 /* A valid torch.save file of one small tensor. */
 void	fixture_good(const char *path, long step);
 

@@ -24,6 +24,7 @@
 #include "checkpoint/beside.h"
 #include "checkpoint/quarantine.h"
 #include "checkpoint/select.h"
+#include "unit.h"
 
 #define NEVER		(-1)
 #define KILL		0	/* in place of an errno */
@@ -574,14 +575,9 @@ START_TEST(quarantine_fails)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint faults");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, select_and_undo, 0, N_LAYOUTS);
@@ -589,10 +585,10 @@ main(void)
 	tcase_add_loop_test(t, undo_killed, 0, N_LAYOUTS);
 	tcase_add_loop_test(t, select_fails, 0, N_LAYOUTS);
 	tcase_add_test(t, quarantine_fails);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_faults", add_tests);
 }

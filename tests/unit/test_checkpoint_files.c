@@ -15,6 +15,7 @@
 
 #include "checkpoint_fixture.h"
 #include "checkpoint/scan.h"
+#include "unit.h"
 
 #define VALID		HOLDFAST_CHECKPOINT_VALID
 #define UNVERIFIED	HOLDFAST_CHECKPOINT_UNVERIFIED
@@ -327,14 +328,9 @@ START_TEST(unreadable_is_not_corrupt)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint files");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, scan_finds_each);
@@ -345,10 +341,10 @@ main(void)
 	tcase_add_test(t, legacy);
 	tcase_add_test(t, no_files);
 	tcase_add_test(t, unreadable_is_not_corrupt);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_files", add_tests);
 }

@@ -12,6 +12,7 @@
 #include "checkpoint_damage.h"
 #include "common/file.h"
 #include "checkpoint/grid.h"
+#include "unit.h"
 
 /* What DeepSpeed's model states tell. */
 static void
@@ -325,14 +326,9 @@ START_TEST(grids)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint format ranks");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, damage_set_up, damage_tear_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, deepspeed_zero);
@@ -344,10 +340,10 @@ main(void)
 	tcase_add_test(t, fairseq_shards);
 	tcase_add_test(t, nvrx_local);
 	tcase_add_test(t, grids);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_format_ranks", add_tests);
 }

@@ -13,6 +13,7 @@
 
 #include "checkpoint_damage.h"
 #include "common/file.h"
+#include "unit.h"
 
 START_TEST(dcp)
 {
@@ -305,14 +306,9 @@ START_TEST(orbax)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint format shards");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, damage_set_up, damage_tear_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, dcp);
@@ -325,10 +321,10 @@ main(void)
 	tcase_add_test(t, hf_trainer_folders);
 	tcase_add_test(t, accelerate);
 	tcase_add_test(t, orbax);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_format_shards", add_tests);
 }

@@ -13,6 +13,7 @@
 #include "checkpoint_fixture.h"
 #include "common/clock.h"
 #include "checkpoint/names.h"
+#include "unit.h"
 
 static char *top, *dir;		/* top/ckpt is the save directory */
 static struct checkpoints cs;
@@ -58,10 +59,7 @@ tear(const char *name)
 static void
 text(const char *name, const char *bytes)
 {
-	char *path = fixture_path(dir, name);
-
-	fixture_write(path, bytes, strlen(bytes));
-	free(path);
+	fixture_text(dir, name, bytes);
 }
 
 /* The name of the newest valid one, or "". */
@@ -237,14 +235,9 @@ START_TEST(folders)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint latest");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, steps_in_names);
@@ -254,10 +247,10 @@ main(void)
 	tcase_add_test(t, limits);
 	tcase_add_test(t, odd_neighbours);
 	tcase_add_test(t, folders);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_latest", add_tests);
 }

@@ -9,6 +9,7 @@
 #include "common/buf.h"
 #include "checkpoint/pickle.h"
 #include "checkpoint/torch.h"
+#include "unit.h"
 
 static struct pickle p;
 
@@ -193,14 +194,9 @@ START_TEST(steps)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint pickle");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, numbers);
@@ -210,10 +206,10 @@ main(void)
 	tcase_add_test(t, bombs);
 	tcase_add_test(t, long_lists_of_numbers);
 	tcase_add_test(t, steps);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_pickle", add_tests);
 }

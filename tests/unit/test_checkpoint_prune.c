@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "checkpoint/prune.h"
+#include "unit.h"
 
 #define N_MAX		24
 #define ROUNDS		20000
@@ -268,23 +269,18 @@ START_TEST(any_set)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint prune");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, NULL);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, by_hand);
 	tcase_add_test(t, other_rules);
 	tcase_add_test(t, any_set);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_prune", add_tests);
 }

@@ -14,6 +14,7 @@
 #include "checkpoint_fixture.h"
 #include "checkpoint/beside.h"
 #include "checkpoint/quarantine.h"
+#include "unit.h"
 
 static char *top, *dir, *aside;	/* top/ckpt, top/ckpt.quarantine */
 static struct err err;
@@ -34,17 +35,6 @@ tear_down(void)
 	free(dir);
 	free(aside);
 	fixture_remove(top);
-}
-
-static bool
-has(const char *parent, const char *name)
-{
-	char *path = fixture_path(parent, name);
-	struct stat st;
-	bool is = lstat(path, &st) == 0;
-
-	free(path);
-	return is;
 }
 
 /* A checkpoint of the directory, cut to its half, looked at and checked. */
@@ -124,11 +114,11 @@ START_TEST(there_and_back)
 	ck_assert_str_eq(move(&b), "step_20.pt.2");
 	ck_assert_int_eq(listed(), 2);
 	ck_assert_int_eq(undo("step_20.pt"), 0);
-	ck_assert(has(dir, "step_20.pt"));
+	ck_assert(fixture_has(dir, "step_20.pt"));
 	/* its place is taken now */
 	ck_assert_int_eq(undo("step_20.pt.2"), -1);
 	ck_assert_ptr_nonnull(strstr(err.text, "exists again"));
-	ck_assert(has(aside, "step_20.pt.2"));
+	ck_assert(fixture_has(aside, "step_20.pt.2"));
 	ck_assert_int_eq(listed(), 1);
 	checkpoint_fini(&a);
 	checkpoint_fini(&b);
@@ -153,7 +143,7 @@ START_TEST(undo_of_others)
 	ck_assert_int_eq(undo("step_20.pt"), -1);
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(undo("step_20.pt"), -1);
-	ck_assert(has(aside, "step_20.pt"));
+	ck_assert(fixture_has(aside, "step_20.pt"));
 	free(path);
 	checkpoint_fini(&c);
 }
@@ -168,13 +158,13 @@ START_TEST(changed_underneath)
 	fixture_good(c.path, 21);
 	ck_assert_str_eq(move(&c), "");
 	ck_assert_ptr_nonnull(strstr(err.text, "changed since"));
-	ck_assert(has(dir, "step_20.pt"));
+	ck_assert(fixture_has(dir, "step_20.pt"));
 	ck_assert_int_eq(unlink(c.path), 0);
 	ck_assert_str_eq(move(&c), "");
 	ck_assert_int_eq(mkdir(c.path, 0700), 0);
 	ck_assert_str_eq(move(&c), "");
-	ck_assert(has(dir, "step_20.pt"));
-	ck_assert(!has(top, "ckpt.quarantine"));
+	ck_assert(fixture_has(dir, "step_20.pt"));
+	ck_assert(!fixture_has(top, "ckpt.quarantine"));
 	checkpoint_fini(&c);
 }
 END_TEST
@@ -190,8 +180,8 @@ START_TEST(save_directory_gone)
 	/* an empty one in its place */
 	ck_assert_int_eq(mkdir(dir, 0700), 0);
 	ck_assert_str_eq(move(&c), "");
-	ck_assert(has(away, "step_20.pt"));
-	ck_assert(!has(top, "ckpt.quarantine"));
+	ck_assert(fixture_has(away, "step_20.pt"));
+	ck_assert(!fixture_has(top, "ckpt.quarantine"));
 	checkpoint_fini(&c);
 	free(away);
 }
@@ -209,7 +199,7 @@ START_TEST(in_the_way)
 	/* a link could lead anywhere */
 	ck_assert_int_eq(symlink("/tmp", aside), 0);
 	ck_assert_str_eq(move(&c), "");
-	ck_assert(has(dir, "step_20.pt"));
+	ck_assert(fixture_has(dir, "step_20.pt"));
 	ck_assert_int_eq(unlink(aside), 0);
 	ck_assert_str_eq(move(&c), "step_20.pt");
 	checkpoint_fini(&c);
@@ -229,9 +219,9 @@ START_TEST(through_a_link)
 	fixture_check(&c, path, false);
 	ck_assert_int_eq(quarantine_move(link, &c, &to, &err), 0);
 	free(to);
-	ck_assert(has(aside, "step_20.pt"));
+	ck_assert(fixture_has(aside, "step_20.pt"));
 	ck_assert_int_eq(undo("step_20.pt"), 0);
-	ck_assert(has(dir, "step_20.pt"));
+	ck_assert(fixture_has(dir, "step_20.pt"));
 	checkpoint_fini(&c);
 	free(path);
 	free(link);
@@ -249,12 +239,12 @@ START_TEST(companions)
 	fixture_write(marker, "", 0);
 	fixture_write(manifest, "{}", 2);
 	ck_assert_str_eq(move(&c), "step_20.pt");
-	ck_assert(!has(dir, "step_20.pt-unfinished"));
-	ck_assert(!has(dir, ".step_20.pt.holdfast-manifest.json"));
+	ck_assert(!fixture_has(dir, "step_20.pt-unfinished"));
+	ck_assert(!fixture_has(dir, ".step_20.pt.holdfast-manifest.json"));
 	ck_assert_int_eq(listed(), 1);
 	ck_assert_int_eq(undo("step_20.pt"), 0);
-	ck_assert(has(dir, "step_20.pt-unfinished"));
-	ck_assert(has(dir, ".step_20.pt.holdfast-manifest.json"));
+	ck_assert(fixture_has(dir, "step_20.pt-unfinished"));
+	ck_assert(fixture_has(dir, ".step_20.pt.holdfast-manifest.json"));
 	free(marker);
 	free(manifest);
 	checkpoint_fini(&c);
@@ -272,14 +262,14 @@ START_TEST(odd_names)
 		broken(&c, names[i]);
 		ck_assert_str_eq(move(&c), names[i]);
 		ck_assert_msg(undo(names[i]) == 0, "%s: %s", names[i], err.text);
-		ck_assert(has(dir, names[i]));
+		ck_assert(fixture_has(dir, names[i]));
 		checkpoint_fini(&c);
 	}
 	/* bytes that the reason file cannot hold: undo leaves that to a person */
 	broken(&c, "step_20\xff.pt");
 	ck_assert_str_eq(move(&c), "step_20\xff.pt");
 	ck_assert_int_eq(undo("step_20\xff.pt"), -1);
-	ck_assert(has(aside, "step_20\xff.pt"));
+	ck_assert(fixture_has(aside, "step_20\xff.pt"));
 	checkpoint_fini(&c);
 }
 END_TEST
@@ -295,18 +285,13 @@ START_TEST(another_file_system)
 	ck_assert_int_eq(beside_make("/proc", aside, &err), -1);
 	ck_assert_int_eq(err.errnum, EXDEV);
 	ck_assert_ptr_nonnull(strstr(err.text, "subdirectory of the mount"));
-	ck_assert(!has(top, "ckpt.quarantine"));
+	ck_assert(!fixture_has(top, "ckpt.quarantine"));
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint quarantine");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, there_and_back);
@@ -318,10 +303,10 @@ main(void)
 	tcase_add_test(t, companions);
 	tcase_add_test(t, odd_names);
 	tcase_add_test(t, another_file_system);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_quarantine", add_tests);
 }

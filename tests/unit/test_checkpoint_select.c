@@ -14,6 +14,7 @@
 #include "checkpoint_fixture.h"
 #include "common/file.h"
 #include "checkpoint/select.h"
+#include "unit.h"
 
 static char *top, *dir;
 static struct checkpoints cs;
@@ -63,33 +64,19 @@ folder(const char *name, const char *inside, long step)
 static void
 text(const char *name, const char *bytes)
 {
-	char *path = fixture_path(dir, name);
-
-	fixture_write(path, bytes, strlen(bytes));
-	free(path);
+	fixture_text(dir, name, bytes);
 }
 
 static bool
 has(const char *name)
 {
-	char *path = fixture_path(dir, name);
-	struct stat st;
-	bool is = lstat(path, &st) == 0;
-
-	free(path);
-	return is;
+	return fixture_has(dir, name);
 }
 
 static void
 expect_text(const char *name, const char *want)
 {
-	char *path = fixture_path(dir, name);
-	struct buf b = {0};
-
-	ck_assert_int_eq(file_read(path, 4096, &b, NULL), 0);
-	ck_assert_str_eq(b.data != NULL ? b.data : "", want);
-	buf_fini(&b);
-	free(path);
+	fixture_expect_text(dir, name, want);
 }
 
 static void
@@ -436,14 +423,9 @@ START_TEST(hostile_journal)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint select");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, universal);
@@ -459,10 +441,10 @@ main(void)
 	tcase_add_test(t, undo_refused);
 	tcase_add_test(t, undo_of_a_written_copy);
 	tcase_add_test(t, hostile_journal);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_select", add_tests);
 }

@@ -14,6 +14,7 @@
 #include "common/file.h"
 #include "checkpoint/quarantine.h"
 #include "checkpoint/tracker.h"
+#include "unit.h"
 
 static char *top, *dir;
 
@@ -35,10 +36,7 @@ tear_down(void)
 static void
 text(const char *name, const char *bytes)
 {
-	char *path = fixture_path(dir, name);
-
-	fixture_write(path, bytes, strlen(bytes));
-	free(path);
+	fixture_text(dir, name, bytes);
 }
 
 static void
@@ -63,13 +61,7 @@ lead(const char *link, const char *to)
 static void
 expect_text(const char *name, const char *want)
 {
-	char *path = fixture_path(dir, name);
-	struct buf b = {0};
-
-	ck_assert_int_eq(file_read(path, 4096, &b, NULL), 0);
-	ck_assert_str_eq(b.data, want);
-	buf_fini(&b);
-	free(path);
+	fixture_expect_text(dir, name, want);
 }
 
 /* What the only tracker of the directory gives; NULL when there is none. */
@@ -287,14 +279,9 @@ START_TEST(repair)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint tracker");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, texts);
@@ -303,10 +290,10 @@ main(void)
 	tcase_add_test(t, copies);
 	tcase_add_test(t, values);
 	tcase_add_test(t, repair);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_tracker", add_tests);
 }

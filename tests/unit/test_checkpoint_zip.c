@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "checkpoint_fixture.h"
+#include "unit.h"
 
 static char *dir, *path;
 static float weights[80];
@@ -314,14 +315,9 @@ START_TEST(views)
 }
 END_TEST
 
-int
-main(void)
+static void
+add_tests(TCase *t)
 {
-	Suite *s = suite_create("checkpoint zip");
-	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
-
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, good_ones);
@@ -339,10 +335,10 @@ main(void)
 	tcase_add_test(t, deflated_damage);
 	tcase_add_test(t, structure_reads_no_contents);
 	tcase_add_test(t, views);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(void)
+{
+	return unit_run("checkpoint_zip", add_tests);
 }
