@@ -153,21 +153,6 @@ rename_new(const char *from, const char *to)
 	return rename(from, to);
 }
 
-int
-beside_sync(const char *path, struct err *err)
-{
-	char dir[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-
-	if (slash == NULL)
-		return file_sync_dir(".", err);
-	if ((size_t)(slash - path) >= sizeof(dir))
-		return err_set(err, ERR_LIMIT, "path too long: %s", path);
-	snprintf(dir, sizeof(dir), "%.*s", slash == path ? 1 :
-	    (int)(slash - path), path);
-	return file_sync_dir(dir, err);
-}
-
 /* Some file systems (overlayfs) give another inode number when they copy on a rename;
  * those keep size and time. */
 static bool
@@ -197,8 +182,8 @@ beside_move(const char *from, const char *to, struct err *err)
 		    "the job that writes it, then try again", from);
 	}
 	/* What cannot be synced has moved nevertheless. */
-	(void)beside_sync(to, NULL);
-	(void)beside_sync(from, NULL);
+	(void)file_sync_parent(to, NULL);
+	(void)file_sync_parent(from, NULL);
 	return 0;
 }
 

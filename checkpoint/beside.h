@@ -41,7 +41,4 @@ int	beside_advise(struct err *err);
  * also for names such as "..". */
 char	*beside_split(const char *path, const char **name, struct err *err);
 
-/* Syncs the directory that path lies in. */
-int	beside_sync(const char *path, struct err *err);
-
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/file.h"
 #include "checkpoint/checkpoint.h"
 
 /* Sizes and times of the parts; a part that cannot be seen is found later. */
@@ -20,8 +21,7 @@ measure(struct checkpoint *c)
 	for (i = 0; i < c->parts.n; i++) {
 		if (stat(c->parts.list[i].path, &st) == -1)
 			continue;
-		mtime = (int64_t)st.st_mtim.tv_sec * 1000000000 +
-		    st.st_mtim.tv_nsec;
+		mtime = file_mtime_ns(&st);
 		if (c->mtime_ns == REPORT_UNKNOWN || mtime > c->mtime_ns)
 			c->mtime_ns = mtime;
 		if (S_ISREG(st.st_mode)) {
@@ -31,8 +31,7 @@ measure(struct checkpoint *c)
 		}
 	}
 	if (c->parts.n == 0 && stat(c->path, &st) == 0)
-		c->mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
-		    st.st_mtim.tv_nsec;
+		c->mtime_ns = file_mtime_ns(&st);
 }
 
 int

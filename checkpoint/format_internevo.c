@@ -39,8 +39,7 @@ mtime_of(const struct item *it, const char *name)
 	int64_t t = 0;
 
 	if (path != NULL && stat(path, &st) == 0)
-		t = (int64_t)st.st_mtim.tv_sec * 1000000000 +
-		    st.st_mtim.tv_nsec;
+		t = file_mtime_ns(&st);
 	free(path);
 	return t;
 }

@@ -144,12 +144,6 @@ manifest_list(const char *checkpoint, bool is_dir, struct names *out,
 	return 0;
 }
 
-static int64_t
-time_of(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec;
-}
-
 bool
 manifest_stands(const struct manifest *m, const char *checkpoint, bool is_dir)
 {
@@ -169,7 +163,7 @@ manifest_stands(const struct manifest *m, const char *checkpoint, bool is_dir)
 		    strdup(checkpoint);
 		stands = f != NULL && path != NULL && stat(path, &st) == 0 &&
 		    (uint64_t)st.st_size == f->size && st.st_ino == f->ino &&
-		    time_of(&st) == f->mtime_ns;
+		    file_mtime_ns(&st) == f->mtime_ns;
 		free(path);
 	}
 	names_fini(&names);
@@ -245,7 +239,7 @@ add_file(struct writer *w, const char *name, struct err *err)
 	if (input_open(&in, path, &r) == -1)
 		goto out;
 	f->size = in.size;
-	f->mtime_ns = time_of(&in.st);
+	f->mtime_ns = file_mtime_ns(&in.st);
 	f->ino = in.st.st_ino;
 	if (w->at == w->c->path && w->c->mtime_ns != REPORT_UNKNOWN &&
 	    w->c->format != NULL && name_is_checkpoint_file(name) &&

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "checkpoint/proof.h"
 
 #define CORRUPT		HOLDFAST_CHECKPOINT_CORRUPT
@@ -149,12 +150,10 @@ proof_compare(struct proof_file *f, const struct input *in,
     const struct pass_digests *d, const struct check *check)
 {
 	const struct manifest_file *e = f->entry;
-	int64_t mtime = (int64_t)in->st.st_mtim.tv_sec * 1000000000 +
-	    in->st.st_mtim.tv_nsec;
 
 	f->looked_at = true;
 	f->size = in->size;
-	f->newer = mtime > e->mtime_ns;
+	f->newer = file_mtime_ns(&in->st) > e->mtime_ns;
 	f->other_size = in->size != e->size;
 	if (f->other_size || d == NULL || !d->done)
 		return;

@@ -217,7 +217,7 @@ apply_copy(const char *path, const char *kept, const char *new, struct err *err)
 	} else if (rename(new, kept) == -1) {
 		return err_errno(err, "cannot rename %s", new);
 	}
-	return beside_sync(path, err);
+	return file_sync_parent(path, err);
 }
 
 static int
@@ -244,7 +244,7 @@ apply(const struct select_plan *p, const struct select_change *c,
 		if ((rc = symlink(c->text.data, path)) == -1)
 			err_errno(err, "cannot create %s", path);
 		else
-			rc = beside_sync(path, err);
+			rc = file_sync_parent(path, err);
 		break;
 	case SELECT_MOVE:
 		if ((rc = beside_move(path, kept, err)) == 0)
@@ -277,7 +277,7 @@ make_entry(struct select_plan *p, struct err *err)
 			goto out;
 		}
 		if (mkdir(p->entry, 0777) == 0) {
-			rc = beside_sync(p->entry, err);
+			rc = file_sync_parent(p->entry, err);
 			goto out;
 		}
 		if (errno != EEXIST) {

@@ -151,7 +151,7 @@ back_tracker(const struct step_back *s, const char *dir, struct err *err)
 
 	if (!is_there(s->kept)) {	/* there was none before */
 		if (unlink(s->path) == 0 || errno == ENOENT)
-			rc = beside_sync(s->path, err);
+			rc = file_sync_parent(s->path, err);
 		else
 			err_errno(err, "cannot remove %s", s->path);
 		return rc;
@@ -182,7 +182,7 @@ back_copy(const struct step_back *s, struct err *err)
 	if (old == NULL || has_ino(s->path, s->ino))
 		return 0;	/* was not done, or is undone */
 	if (renameat2(AT_FDCWD, old, AT_FDCWD, s->path, RENAME_EXCHANGE) == 0)
-		return beside_sync(s->path, err);
+		return file_sync_parent(s->path, err);
 	if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP &&
 	    errno != ENOENT)
 		return err_errno(err, "cannot exchange %s and %s", old, s->path);
@@ -190,7 +190,7 @@ back_copy(const struct step_back *s, struct err *err)
 	if (rename(old, s->path) == -1 && (rename(s->path, s->new) == -1 ||
 	    rename(old, s->path) == -1))
 		return err_errno(err, "cannot rename %s to %s", old, s->path);
-	return beside_sync(s->path, err);
+	return file_sync_parent(s->path, err);
 }
 
 static int

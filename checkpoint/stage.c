@@ -490,8 +490,7 @@ is_older(const char *path, int64_t since_ns)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && (int64_t)st.st_mtim.tv_sec * NS_PER_S +
-	    st.st_mtim.tv_nsec < since_ns;
+	return lstat(path, &st) == 0 && file_mtime_ns(&st) < since_ns;
 }
 
 /* Temporary files of saves that were cut short, and earlier trash. */

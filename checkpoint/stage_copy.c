@@ -193,12 +193,6 @@ open_new(const char *path, mode_t mode, bool *direct, struct err *err)
 	return fd != -1 ? fd : err_errno(err, "cannot create %s", path);
 }
 
-static int64_t
-time_of(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec;
-}
-
 /* Takes over the bytes, the name and the digest of the copied file. */
 static int
 add_file(struct stage_copy *c, const char *name, const struct stat *st,
@@ -220,7 +214,7 @@ add_file(struct stage_copy *c, const char *name, const struct stat *st,
 	}
 	list = &c->files[c->n];
 	*list = (struct stage_file){ .name = strdup(name),
-	    .size = (uint64_t)st->st_size, .mtime_ns = time_of(st),
+	    .size = (uint64_t)st->st_size, .mtime_ns = file_mtime_ns(st),
 	    .dev = st->st_dev, .ino = st->st_ino,
 	    .digest = XXH3_128bits_digest(c->state) };
 	if (list->name == NULL)
@@ -233,7 +227,7 @@ static bool
 same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-	    a->st_size == b->st_size && time_of(a) == time_of(b);
+	    a->st_size == b->st_size && file_mtime_ns(a) == file_mtime_ns(b);
 }
 
 static int
@@ -370,7 +364,7 @@ check_unchanged(const struct stage_copy *c, const char *from, struct err *err)
 			return err_memory(err);
 		same = stat(path, &st) == 0 && st.st_dev == f->dev &&
 		    st.st_ino == f->ino && (uint64_t)st.st_size == f->size &&
-		    time_of(&st) == f->mtime_ns;
+		    file_mtime_ns(&st) == f->mtime_ns;
 		if (!same)
 			err_set(err, ERR_BUSY, "%s changed while it was copied",
 			    path);

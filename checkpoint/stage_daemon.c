@@ -218,8 +218,7 @@ newest_change(const char *path, int depth)
 
 	if (lstat(path, &st) == -1)
 		return 0;
-	newest = depth == 0 ? 0 :
-	    (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+	newest = depth == 0 ? 0 : file_mtime_ns(&st);
 	if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX &&
 	    names_read(&names, path) == 0)
 		for (i = 0; i < names.n; i++) {
@@ -248,8 +247,8 @@ is_unfinished(const char *name, const struct stat *st)
 	if (!name_is_temporary(name) ||
 	    (name[0] == '.' && strstr(name, "tmp") == NULL))
 		return false;
-	return clock_wall_ns(&clock_system) - (int64_t)st->st_mtim.tv_sec *
-	    NS_PER_S < UNFINISHED_NS;
+	return clock_wall_ns(&clock_system) - file_mtime_ns(st) <
+	    UNFINISHED_NS;
 }
 
 static bool

@@ -64,8 +64,7 @@ static int
 measure_file(const char *path, const struct stat *st, void *arg, struct err *err)
 {
 	struct checkpoint *c = arg;
-	int64_t mtime = (int64_t)st->st_mtim.tv_sec * NS_PER_S +
-	    st->st_mtim.tv_nsec;
+	int64_t mtime = file_mtime_ns(st);
 
 	(void)path;
 	(void)err;
@@ -353,7 +352,7 @@ nodes_publish(const char *work, const char *place,
 static int
 newest_file(const char *path, const struct stat *st, void *arg, struct err *err)
 {
-	int64_t *newest = arg, mtime = (int64_t)st->st_mtim.tv_sec * NS_PER_S;
+	int64_t *newest = arg, mtime = file_mtime_ns(st);
 
 	(void)path;
 	(void)err;

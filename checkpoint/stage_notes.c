@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/file.h"
 #include "checkpoint/names.h"
 #include "checkpoint/stage_notes.h"
@@ -30,13 +29,6 @@ read_link(const char *path, struct buf *text)
 	return buf_append(text, target, (size_t)n);
 }
 
-static bool
-is_younger(const struct stat *st, int64_t since_ns)
-{
-	return (int64_t)st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec >
-	    since_ns;
-}
-
 /* False for what is no note, or may still be written (*young, which may be NULL). */
 static bool
 read_note(const char *path, int64_t since_ns, struct note *n, bool *young)
@@ -45,7 +37,7 @@ read_note(const char *path, int64_t since_ns, struct note *n, bool *young)
 
 	if (lstat(path, &st) == -1)
 		return false;
-	if (is_younger(&st, since_ns)) {
+	if (file_mtime_ns(&st) > since_ns) {
 		if (young != NULL && !S_ISDIR(st.st_mode) &&
 		    !name_is_checkpoint_file(path))
 			*young = true;

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/file.h"
 #include "checkpoint/names.h"
 #include "checkpoint/stage_copy.h"
@@ -32,24 +31,6 @@ publish_incoming(const char *incoming, const char *name)
 		if (*p == '/')
 			*p = SLASH;
 	return path;
-}
-
-static int
-sync_parent(const char *path, struct err *err)
-{
-	char *dir = strdup(path), *slash;
-	int rc;
-
-	if (dir == NULL)
-		return err_memory(err);
-	if ((slash = strrchr(dir, '/')) == NULL || slash == dir)
-		rc = file_sync_dir(slash == NULL ? "." : "/", err);
-	else {
-		*slash = '\0';
-		rc = file_sync_dir(dir, err);
-	}
-	free(dir);
-	return rc;
 }
 
 static bool
@@ -78,7 +59,7 @@ move_in_two_steps(const char *from, const char *to, struct err *err)
 		(void)rename(old, to);
 		return -1;
 	}
-	if (sync_parent(to, err) == -1)
+	if (file_sync_parent(to, err) == -1)
 		return -1;
 	return stage_remove(old, err);
 }
@@ -102,14 +83,14 @@ publish_move(const char *from, const char *to, struct err *err)
 	if (!exists(to)) {
 		if (rename(from, to) == -1)
 			return err_errno(err, "cannot rename %s to %s", from, to);
-		return sync_parent(to, err) == -1 ? -1 : sync_parent(from, err);
+		return file_sync_parent(to, err) == -1 ? -1 : file_sync_parent(from, err);
 	}
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == -1) {
 		if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP)
 			return move_in_two_steps(from, to, err);
 		return err_errno(err, "cannot exchange %s and %s", from, to);
 	}
-	if (sync_parent(to, err) == -1 || sync_parent(from, err) == -1)
+	if (file_sync_parent(to, err) == -1 || file_sync_parent(from, err) == -1)
 		return -1;
 	return stage_remove(from, err);
 }

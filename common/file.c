@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/file.h"
 
 int
@@ -91,17 +92,25 @@ file_sync_dir(const char *dir, struct err *err)
 	return rc;
 }
 
-static int
-sync_parent(const char *path, struct err *err)
+int
+file_sync_parent(const char *path, struct err *err)
 {
 	char dir[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 
 	if (slash == NULL)
 		return file_sync_dir(".", err);
+	if ((size_t)(slash - path) >= sizeof(dir))
+		return err_set(err, ERR_LIMIT, "path too long: %s", path);
 	snprintf(dir, sizeof(dir), "%.*s",
 	    slash == path ? 1 : (int)(slash - path), path);
 	return file_sync_dir(dir, err);
+}
+
+int64_t
+file_mtime_ns(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec;
 }
 
 int
@@ -131,7 +140,7 @@ file_write_atomic(const char *path, const void *data, size_t len, mode_t mode,
 		err_errno(err, "cannot rename %s to %s", temp, path);
 		goto fail;
 	}
-	return sync_parent(path, err);
+	return file_sync_parent(path, err);
 fail:
 	unlink(temp);
 	return -1;

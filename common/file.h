@@ -9,6 +9,8 @@
 #define HOLDFAST_COMMON_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "common/buf.h"
@@ -26,6 +28,12 @@ int	file_write_atomic(const char *path, const void *data, size_t len,
 
 /* fsync of a directory, so that a rename in it survives a power loss. */
 int	file_sync_dir(const char *dir, struct err *err);
+
+/* The same of the directory that path lies in. */
+int	file_sync_parent(const char *path, struct err *err);
+
+/* When the contents changed last, in nanoseconds since 1970. */
+int64_t	file_mtime_ns(const struct stat *);
 
 /* mkdir -p; what exists keeps its mode. */
 int	file_mkdirs(const char *dir, mode_t mode, struct err *err);
