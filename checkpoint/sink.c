@@ -17,13 +17,12 @@
 #include "common/clock.h"
 #include "checkpoint/sink.h"
 
-#define BLOCK		((size_t)1 << 20)
 #define ALIGNMENT	4096u		/* of buffers and sizes for O_DIRECT */
 #define NAP_NS		(50 * NS_PER_MS)
 
 int
-sink_open(struct sink *s, const char *path, struct sink_limit *limit,
-    struct err *err)
+sink_open(struct sink *s, const char *path, mode_t mode,
+    struct sink_limit *limit, struct err *err)
 {
 	int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 	void *block = NULL;
@@ -32,15 +31,15 @@ sink_open(struct sink *s, const char *path, struct sink_limit *limit,
 	s->fd = -1;
 	s->path = path;
 	s->limit = limit;
-	if (posix_memalign(&block, ALIGNMENT, BLOCK) != 0)
+	if (posix_memalign(&block, ALIGNMENT, SINK_BLOCK) != 0)
 		return err_memory(err);
 	s->block = block;
-	s->fd = open(path, flags | O_DIRECT, 0666);
+	s->fd = open(path, flags | O_DIRECT, mode);
 	s->direct = s->fd != -1;
 	/* tmpfs and some network file systems; the file may be there already. */
 	if (s->fd == -1 && errno == EINVAL) {
 		unlink(path);
-		s->fd = open(path, flags, 0666);
+		s->fd = open(path, flags, mode);
 	}
 	if (s->fd != -1)
 		return 0;
@@ -121,32 +120,51 @@ write_block(struct sink *s, struct err *err)
 	return 0;
 }
 
+void *
+sink_room(const struct sink *s, size_t *room)
+{
+	*room = SINK_BLOCK - s->fill;
+	return s->block + s->fill;
+}
+
+int
+sink_filled(struct sink *s, size_t len, struct err *err)
+{
+	s->fill += len;
+	s->offset += len;
+	return s->fill == SINK_BLOCK ? write_block(s, err) : 0;
+}
+
 int
 sink_put(struct sink *s, const void *data, size_t len, uint32_t *crc,
     struct err *err)
 {
 	const uint8_t *from = data;
-	size_t n;
+	size_t n, room;
+	void *to;
 
-	while (len > 0) {
-		n = BLOCK - s->fill < len ? BLOCK - s->fill : len;
-		memcpy(s->block + s->fill, from, n);
+	for (; len > 0; from += n, len -= n) {
+		to = sink_room(s, &room);
+		n = room < len ? room : len;
+		memcpy(to, from, n);
 		if (crc != NULL)
-			*crc = crc32_gzip_refl(*crc, s->block + s->fill, n);
-		s->fill += n;
-		s->offset += n;
-		from += n;
-		len -= n;
-		if (s->fill == BLOCK && write_block(s, err) == -1)
+			*crc = crc32_gzip_refl(*crc, to, n);
+		if (sink_filled(s, n, err) == -1)
 			return -1;
 	}
 	return 0;
 }
 
 int
+sink_flush(struct sink *s, struct err *err)
+{
+	return s->fill > 0 ? write_block(s, err) : 0;
+}
+
+int
 sink_close(struct sink *s, struct err *err)
 {
-	int rc = s->fill > 0 ? write_block(s, err) : 0;
+	int rc = sink_flush(s, err);
 
 	if (rc == 0 && fsync(s->fd) == -1)
 		rc = err_errno(err, "cannot write %s", s->path);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage_copy.c - block by block, past the page cache where the file system lets it:
- * what was just written is not read again, and a cache full of it would push out the
- * trainer's data.
+ * stage_copy.c - block by block, past the page cache: what was just written is not read
+ * again, and a cache full of it would push out the trainer's data.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,35 +13,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/file.h"
 #include "checkpoint/names.h"
 #include "checkpoint/stage_copy.h"
-
-#define ALIGNMENT	4096u		/* of buffers and sizes for O_DIRECT */
-#define NAP_NS		(50 * NS_PER_MS)
-#define BURST_NS	(100 * NS_PER_MS)	/* that may be made up for */
-
-struct copy_fds {
-	int	from, to;
-	bool	direct;
-};
 
 int
 stage_copy_init(struct stage_copy *c, uint64_t bytes_per_s,
     const atomic_bool *cancel, struct err *err)
 {
-	void *block = NULL;
-
 	memset(c, 0, sizeof(*c));
-	c->bytes_per_s = bytes_per_s;
-	c->cancel = cancel;
-	c->started_ns = clock_mono_ns(&clock_system);
+	c->limit = (struct sink_limit)SINK_LIMIT_INIT;
+	c->limit.bytes_per_s = bytes_per_s;
+	c->limit.cancel = cancel;
 	c->state = XXH3_createState();
-	if (c->state == NULL || posix_memalign(&block, ALIGNMENT, STAGE_BLOCK) != 0)
-		return err_memory(err);
-	c->block = block;
-	return 0;
+	return c->state != NULL ? 0 : err_memory(err);
 }
 
 void
@@ -60,55 +44,19 @@ stage_copy_fini(struct stage_copy *c)
 {
 	stage_copy_clear(c);
 	free(c->files);
-	free(c->block);
 	XXH3_freeState(c->state);
 	memset(c, 0, sizeof(*c));
 }
 
-static bool
-is_cancelled(const struct stage_copy *c)
-{
-	return c->cancel != NULL && atomic_load(c->cancel);
-}
-
-/* Waits until the bytes since the start of the limit are due.  After a pause the
- * limit starts anew: time without work is not saved up. */
-static int
-keep_limit(struct stage_copy *c, struct err *err)
-{
-	int64_t due, now = clock_mono_ns(&clock_system);
-	struct timespec nap = { 0, 0 };
-
-	if (is_cancelled(c))
-		return err_set(err, ERR_BUSY, "told to end");
-	if (c->bytes_per_s == 0)
-		return 0;
-	for (;;) {
-		due = c->started_ns + (int64_t)((double)(c->bytes -
-		    c->started_bytes) * (double)NS_PER_S / (double)c->bytes_per_s);
-		if (due < now - BURST_NS) {
-			c->started_ns = now;
-			c->started_bytes = c->bytes;
-		}
-		if (due <= now)
-			return 0;
-		nap.tv_nsec = due - now < NAP_NS ? due - now : NAP_NS;
-		nanosleep(&nap, NULL);
-		if (is_cancelled(c))
-			return err_set(err, ERR_BUSY, "told to end");
-		now = clock_mono_ns(&clock_system);
-	}
-}
-
-/* A block, shorter only at the end of the file. */
+/* Fewer than `len` bytes only at the end of the file. */
 static ssize_t
-read_block(int fd, uint8_t *block)
+read_full(int fd, uint8_t *to, size_t len)
 {
 	size_t done = 0;
 	ssize_t n;
 
-	while (done < STAGE_BLOCK) {
-		n = read(fd, block + done, STAGE_BLOCK - done);
+	while (done < len) {
+		n = read(fd, to + done, len - done);
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1)
@@ -121,76 +69,23 @@ read_block(int fd, uint8_t *block)
 }
 
 static int
-write_block(struct copy_fds *f, const uint8_t *block, size_t len)
+copy_data(struct stage_copy *c, int fd, const char *from, struct sink *to,
+    struct err *err)
 {
-	size_t done = 0;
+	size_t room;
+	void *block;
 	ssize_t n;
 
-	/* The end of a file need not fill a sector. */
-	if (f->direct && len % ALIGNMENT != 0) {
-		if (fcntl(f->to, F_SETFL, 0) == -1)
-			return -1;
-		f->direct = false;
-	}
-	while (done < len) {
-		n = write(f->to, block + done, len - done);
-		if (n == -1 && errno == EINTR)
-			continue;
-		/* Some file systems take O_DIRECT at open and refuse it here. */
-		if (n == -1 && errno == EINVAL && f->direct) {
-			f->direct = false;
-			if (fcntl(f->to, F_SETFL, 0) == -1)
-				return -1;
-			continue;
-		}
-		if (n == -1)
-			return -1;
-		if (f->direct && (size_t)n < len - done &&
-		    (size_t)n % ALIGNMENT != 0) {
-			f->direct = false;
-			if (fcntl(f->to, F_SETFL, 0) == -1)
-				return -1;
-		}
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-static int
-copy_data(struct stage_copy *c, struct copy_fds *f, const char *from,
-    const char *to, uint64_t *size, struct err *err)
-{
-	ssize_t n;
-
-	*size = 0;
 	XXH3_128bits_reset(c->state);
 	do {
-		if (keep_limit(c, err) == -1)
-			return -1;
-		if ((n = read_block(f->from, c->block)) == -1)
+		block = sink_room(to, &room);
+		if ((n = read_full(fd, block, room)) == -1)
 			return err_errno(err, "cannot read %s", from);
-		if (n > 0 && write_block(f, c->block, (size_t)n) == -1)
-			return err_errno(err, "cannot write %s", to);
-		XXH3_128bits_update(c->state, c->block, (size_t)n);
-		*size += (uint64_t)n;
-		c->bytes += (uint64_t)n;
-	} while (n == (ssize_t)STAGE_BLOCK);
-	return 0;
-}
-
-static int
-open_new(const char *path, mode_t mode, bool *direct, struct err *err)
-{
-	int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-	int fd = open(path, flags | O_DIRECT, mode);
-
-	*direct = fd != -1;
-	/* tmpfs and some network file systems; the file may be there already. */
-	if (fd == -1 && errno == EINVAL) {
-		unlink(path);
-		fd = open(path, flags, mode);
-	}
-	return fd != -1 ? fd : err_errno(err, "cannot create %s", path);
+		XXH3_128bits_update(c->state, block, (size_t)n);
+		if (sink_filled(to, (size_t)n, err) == -1)
+			return -1;
+	} while ((size_t)n == room);
+	return sink_flush(to, err);
 }
 
 /* Takes over the bytes, the name and the digest of the copied file. */
@@ -230,49 +125,51 @@ same_file(const struct stat *a, const struct stat *b)
 	    a->st_size == b->st_size && file_mtime_ns(a) == file_mtime_ns(b);
 }
 
+/* The time goes with the bytes: by it a copy is known again. */
+static int
+copy_open(struct stage_copy *c, int fd, const struct stat *st, const char *from,
+    const char *to, struct err *err)
+{
+	const struct timespec times[2] = { st->st_atim, st->st_mtim };
+	struct stat after;
+	struct sink sink;
+
+	if (sink_open(&sink, to, st->st_mode & 0777, &c->limit, err) == -1)
+		return -1;
+	if (copy_data(c, fd, from, &sink, err) == -1)
+		goto fail;
+	if (futimens(sink.fd, times) == -1) {
+		err_errno(err, "cannot write %s", to);
+		goto fail;
+	}
+	if (sink_close(&sink, err) == -1)
+		goto fail;
+	if (stat(from, &after) == 0 && same_file(st, &after) &&
+	    sink.offset == (uint64_t)st->st_size)
+		return 0;
+	err_set(err, ERR_BUSY, "%s changed while it was copied", from);
+fail:
+	sink_abandon(&sink);
+	return -1;
+}
+
 static int
 copy_file(struct stage_copy *c, const char *from, const char *to,
     const char *name, struct err *err)
 {
-	struct copy_fds f = { -1, -1, false };
-	struct stat before, after;
-	struct timespec times[2];
-	uint64_t size;
-	int rc = -1;
+	struct stat st;
+	int fd, rc = -1;
 
-	f.from = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (f.from == -1)
+	fd = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd == -1)
 		return err_errno(err, "cannot open %s", from);
-	if (fstat(f.from, &before) == -1) {
+	if (fstat(fd, &st) == -1)
 		err_errno(err, "cannot stat %s", from);
-		goto out;
-	}
-	if (!S_ISREG(before.st_mode)) {
+	else if (!S_ISREG(st.st_mode))
 		err_set(err, ERR_FORMAT, "%s is no regular file", from);
-		goto out;
-	}
-	if ((f.to = open_new(to, before.st_mode & 0777, &f.direct, err)) == -1)
-		goto out;
-	if (copy_data(c, &f, from, to, &size, err) == -1)
-		goto out;
-	times[0] = before.st_atim;
-	times[1] = before.st_mtim;
-	if (futimens(f.to, times) == -1 || fsync(f.to) == -1) {
-		err_errno(err, "cannot write %s", to);
-		goto out;
-	}
-	posix_fadvise(f.to, 0, 0, POSIX_FADV_DONTNEED);
-	if (stat(from, &after) == -1 || !same_file(&before, &after) ||
-	    size != (uint64_t)before.st_size) {
-		err_set(err, ERR_BUSY, "%s changed while it was copied", from);
-		goto out;
-	}
-	rc = add_file(c, name, &before, err);
-out:
-	close(f.from);
-	/* Write-back errors of network file systems appear at close. */
-	if (f.to != -1 && close(f.to) == -1 && rc == 0)
-		rc = err_errno(err, "cannot write %s", to);
+	else if (copy_open(c, fd, &st, from, to, err) == 0)
+		rc = add_file(c, name, &st, err);
+	close(fd);
 	return rc;
 }
 

@@ -16,8 +16,8 @@
 #include <xxhash.h>
 
 #include "common/err.h"
+#include "checkpoint/sink.h"
 
-#define STAGE_BLOCK	((size_t)1 << 20)	/* bytes read and written at once */
 #define STAGE_DEPTH_MAX	16			/* folders inside folders */
 #define STAGE_FILES_MAX	1000000
 
@@ -32,18 +32,14 @@ struct stage_file {
 };
 
 struct stage_copy {
-	uint64_t		 bytes_per_s;	/* 0: as fast as it goes */
-	const atomic_bool	*cancel;	/* may be NULL */
-	uint64_t		 bytes;		/* copied so far */
+	struct sink_limit	 limit;
 	struct stage_file	*files;		/* owned */
 	size_t			 n, cap;
-	uint8_t			*block;		/* owned */
 	XXH3_state_t		*state;		/* owned */
-	int64_t			 started_ns;	/* of the speed limit */
-	uint64_t		 started_bytes;
 };
 
-/* 0, or -1 when memory is short.  stage_copy_fini() in both cases. */
+/* bytes_per_s 0: as fast as it goes; cancel may be NULL.  0, or -1 when memory is
+ * short.  stage_copy_fini() in both cases. */
 int	stage_copy_init(struct stage_copy *, uint64_t bytes_per_s,
 	    const atomic_bool *cancel, struct err *err);
 void	stage_copy_fini(struct stage_copy *);

@@ -229,7 +229,7 @@ torch_write(const char *path, const struct torch_entry *entries, size_t n,
 		err_memory(err);
 		goto out;
 	}
-	if (sink_open(&a.sink, path, o->limit, err) == -1)
+	if (sink_open(&a.sink, path, 0666, o->limit, err) == -1)
 		goto out;
 	if (write_archive(&a, &pickle, entries, n, err) == 0 &&
 	    sink_close(&a.sink, err) == 0)

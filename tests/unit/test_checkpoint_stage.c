@@ -421,15 +421,15 @@ END_TEST
 /* All sizes around blocks and sectors, and the digest of what was copied. */
 START_TEST(bytes_arrive)
 {
-	static const size_t sizes[] = { 0, 1, 511, 4096, 4097, STAGE_BLOCK - 1,
-	    STAGE_BLOCK, STAGE_BLOCK + 1, 3 * STAGE_BLOCK + 12345 };
-	char *data = malloc(4 * STAGE_BLOCK);
+	static const size_t sizes[] = { 0, 1, 511, 4096, 4097, SINK_BLOCK - 1,
+	    SINK_BLOCK, SINK_BLOCK + 1, 3 * SINK_BLOCK + 12345 };
+	char *data = malloc(4 * SINK_BLOCK);
 	struct stage_copy c;
 	struct err err = {0};
 	struct buf b = {0};
 	size_t i, k;
 
-	for (k = 0; k < 4 * STAGE_BLOCK; k++)
+	for (k = 0; k < 4 * SINK_BLOCK; k++)
 		data[k] = (char)unit_random(256);
 	ck_assert_int_eq(mkdir(to, 0700), 0);
 	ck_assert_int_eq(stage_copy_init(&c, 0, NULL, &err), 0);
