@@ -286,28 +286,6 @@ out:
 	return rc;
 }
 
-/* What an earlier prune that was killed had moved out goes first. */
-static int
-empty(const char *trash, struct err *err)
-{
-	struct names names = {0};
-	char *path;
-	size_t i;
-	int rc = 0;
-
-	if (names_read(&names, trash) == -1)
-		rc = errno == ENOENT ? 0 : err_errno(err, "cannot read %s", trash);
-	for (i = 0; rc == 0 && i < names.n; i++) {
-		if ((path = file_join(trash, names.list[i])) == NULL)
-			rc = err_memory(err);
-		else
-			rc = stage_remove(path, err);
-		free(path);
-	}
-	names_fini(&names);
-	return rc;
-}
-
 /* From the oldest on. */
 static int
 remove_all(struct prune *p, struct err *err)
@@ -318,14 +296,17 @@ remove_all(struct prune *p, struct err *err)
 
 	if (trash == NULL)
 		return -1;
-	rc = beside_make(p->dir, trash, err) == -1 ? -1 : empty(trash, err);
+	rc = beside_make(p->dir, trash, err);
+	/* What an earlier prune that was killed had moved out goes first. */
+	if (rc == 0)
+		rc = stage_remove_inside(trash, "", err);
 	for (i = p->n; rc == 0 && i-- > 0; )
 		for (k = 0; rc == 0 && p->steps[i].remove && k < p->steps[i].n;
 		    k++)
 			rc = remove_one(p, trash,
 			    &p->cs.list[p->steps[i].first + k], err);
 	if (rc == 0)
-		rc = empty(trash, err);		/* what lay beside them */
+		rc = stage_remove_inside(trash, "", err); /* what lay beside */
 	(void)rmdir(trash);
 	free(trash);
 	return rc;

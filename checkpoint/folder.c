@@ -202,3 +202,32 @@ folder_find(const struct item *it, const char *prefix, const char *suffix)
 			return true;
 	return false;
 }
+
+int
+folder_enumerate(const char *dir, const char *folder,
+    bool (*fits)(const char *name), const struct names *in, struct names *out)
+{
+	struct names inside = {0};
+	char *path, *name;
+	size_t i;
+	int rc = 0;
+
+	if (!names_has(in, folder) || !folder_is_dir(dir, folder))
+		return 0;
+	if ((path = file_join(dir, folder)) == NULL)
+		return -1;
+	(void)names_read(&inside, path);
+	free(path);
+	for (i = 0; i < inside.n && rc == 0; i++) {
+		if (fits != NULL && !fits(inside.list[i]))
+			continue;
+		name = file_join(folder, inside.list[i]);
+		rc = name != NULL ? names_add(out, name) : -1;
+		free(name);
+	}
+	for (i = 0; i < in->n && rc == 0 && out->n > 0; i++)
+		if (strcmp(in->list[i], folder) != 0)
+			rc = names_add(out, in->list[i]);
+	names_fini(&inside);
+	return rc;
+}

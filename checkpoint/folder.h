@@ -17,6 +17,13 @@ bool	folder_has(const struct item *, const char *name);
 /* An entry that starts and ends like this and is no temporary one. */
 bool	folder_find(const struct item *, const char *prefix, const char *suffix);
 
+/* For formats whose checkpoints also lie one level deeper: adds folder/NAME of each
+ * name in dir/folder that `fits' lets by (NULL: all of them), and then, if there was
+ * one, all of `in' but the folder.  0, or -1 when memory is short. */
+int	folder_enumerate(const char *dir, const char *folder,
+	    bool (*fits)(const char *name), const struct names *in,
+	    struct names *out);
+
 /* Adds all checkpoint files in the folder, or in `below` of it, and in the folders
  * inside.  A folder inside that is a checkpoint of its own (DeepSpeed, distributed)
  * adds what that must hold. */

@@ -47,34 +47,17 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 	report_note(r, "no completeness marker in this layout");
 }
 
+static bool
+is_lasting(const char *name)
+{
+	return !name_is_temporary(name);
+}
+
 /* PROJECT/checkpoints/, where accelerate and NeMo put them. */
 static int
 enumerate(const char *dir, const struct names *in, struct names *out)
 {
-	static const char folder[] = "checkpoints";
-	struct names inside = {0};
-	char *path, *name;
-	size_t i;
-	int rc = 0;
-
-	if (!names_has(in, folder) || !folder_is_dir(dir, folder))
-		return 0;
-	if ((path = file_join(dir, folder)) == NULL)
-		return -1;
-	(void)names_read(&inside, path);
-	free(path);
-	for (i = 0; i < inside.n && rc == 0; i++) {
-		if ((name = file_join(folder, inside.list[i])) == NULL)
-			rc = -1;
-		else if (!name_is_temporary(inside.list[i]))
-			rc = names_add(out, name);
-		free(name);
-	}
-	for (i = 0; i < in->n && rc == 0 && out->n > 0; i++)
-		if (strcmp(in->list[i], folder) != 0)
-			rc = names_add(out, in->list[i]);
-	names_fini(&inside);
-	return rc;
+	return folder_enumerate(dir, "checkpoints", is_lasting, in, out);
 }
 
 const struct format format_accelerate = {

@@ -147,29 +147,7 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 static int
 enumerate(const char *dir, const struct names *in, struct names *out)
 {
-	struct names inside = {0};
-	char *path, *name;
-	size_t i;
-	int rc = 0;
-
-	if (!names_has(in, "snapshot") || !folder_is_dir(dir, "snapshot"))
-		return 0;
-	if ((path = file_join(dir, "snapshot")) == NULL)
-		return -1;
-	(void)names_read(&inside, path);
-	free(path);
-	for (i = 0; i < inside.n && rc == 0; i++) {
-		if ((name = file_join("snapshot", inside.list[i])) == NULL)
-			rc = -1;
-		else
-			rc = names_add(out, name);
-		free(name);
-	}
-	for (i = 0; i < in->n && rc == 0 && out->n > 0; i++)
-		if (strcmp(in->list[i], "snapshot") != 0)
-			rc = names_add(out, in->list[i]);
-	names_fini(&inside);
-	return rc;
+	return folder_enumerate(dir, "snapshot", NULL, in, out);
 }
 
 const struct format format_internevo = {

@@ -155,34 +155,17 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 		report_say(r, INCOMPLETE, "holds no checkpoint file");
 }
 
+static bool
+is_iteration(const char *name)
+{
+	return strncmp(name, "iter_", 5) == 0;
+}
+
 /* non_persistent/iter_NNNNNNN, which it resumes from as well. */
 static int
 enumerate(const char *dir, const struct names *in, struct names *out)
 {
-	static const char folder[] = "non_persistent";
-	struct names inside = {0};
-	char *path, *name;
-	size_t i;
-	int rc = 0;
-
-	if (!names_has(in, folder) || !folder_is_dir(dir, folder))
-		return 0;
-	if ((path = file_join(dir, folder)) == NULL)
-		return -1;
-	(void)names_read(&inside, path);
-	free(path);
-	for (i = 0; i < inside.n && rc == 0; i++) {
-		if (strncmp(inside.list[i], "iter_", 5) != 0)
-			continue;
-		name = file_join(folder, inside.list[i]);
-		rc = name != NULL ? names_add(out, name) : -1;
-		free(name);
-	}
-	for (i = 0; i < in->n && rc == 0 && out->n > 0; i++)
-		if (strcmp(in->list[i], folder) != 0)
-			rc = names_add(out, in->list[i]);
-	names_fini(&inside);
-	return rc;
+	return folder_enumerate(dir, "non_persistent", is_iteration, in, out);
 }
 
 const struct format format_megatron_legacy = {

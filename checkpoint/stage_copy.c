@@ -302,3 +302,26 @@ stage_remove(const char *path, struct err *err)
 		return err_errno(err, "cannot remove %s", path);
 	return 0;
 }
+
+int
+stage_remove_inside(const char *dir, const char *prefix, struct err *err)
+{
+	struct names names = {0};
+	char *path;
+	size_t i;
+	int rc = 0;
+
+	if (names_read(&names, dir) == -1)
+		rc = errno == ENOENT ? 0 : err_errno(err, "cannot read %s", dir);
+	for (i = 0; rc == 0 && i < names.n; i++) {
+		if (strncmp(names.list[i], prefix, strlen(prefix)) != 0)
+			continue;
+		if ((path = file_join(dir, names.list[i])) == NULL)
+			rc = err_memory(err);
+		else
+			rc = stage_remove(path, err);
+		free(path);
+	}
+	names_fini(&names);
+	return rc;
+}

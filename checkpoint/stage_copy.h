@@ -57,5 +57,8 @@ int	stage_copy_run(struct stage_copy *, const char *from, const char *to,
 
 /* Removes a file, or a folder with all in it; what is absent is fine. */
 int	stage_remove(const char *path, struct err *err);
+/* The same for all in dir whose names begin with prefix; an absent dir is fine. */
+int	stage_remove_inside(const char *dir, const char *prefix,
+	    struct err *err);
 
 #endif

@@ -265,31 +265,6 @@ count_nodes(const char *work, bool *busy)
 	return n;
 }
 
-/* The notes are for the nodes alone. */
-static int
-drop_notes(const char *work, struct err *err)
-{
-	struct names names = {0};
-	char *path;
-	size_t i;
-	int rc = 0;
-
-	if (names_read(&names, work) == -1)
-		rc = err_errno(err, "cannot read %s", work);
-	for (i = 0; rc == 0 && i < names.n; i++) {
-		if (strncmp(names.list[i], NODE_PREFIX,
-		    strlen(NODE_PREFIX)) != 0)
-			continue;
-		if ((path = file_join(work, names.list[i])) == NULL)
-			rc = err_memory(err);
-		else
-			rc = stage_remove(path, err);
-		free(path);
-	}
-	names_fini(&names);
-	return rc;
-}
-
 /* 1 when the format calls it whole, or cannot know and all nodes were here. */
 static int
 is_whole(const char *work, const struct stage_options *o, struct err *err)
@@ -321,7 +296,8 @@ publish(const char *work, const char *place, const struct stage_options *o,
 
 	if (rc != 1)
 		return rc;
-	if (drop_notes(work, err) == -1)
+	/* The notes are for the nodes alone. */
+	if (stage_remove_inside(work, NODE_PREFIX, err) == -1)
 		return -1;
 	if (publish_move(work, place, err) == 0)
 		return 1;
