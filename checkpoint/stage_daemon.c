@@ -26,7 +26,7 @@
 #define ROOM_MS		500
 #define SETTLED_NS	(5 * NS_PER_S)	/* no save goes on in TO */
 #define WORKER_NICE	10
-#define SETTLE_ROUNDS	4	/* of half the quiet time */
+#define SETTLE_QUIETS	2	/* times the quiet time, until all is quiet */
 #define UNFINISHED_NS	(600 * NS_PER_S)
 #define DEPTH_MAX	3
 
@@ -41,7 +41,7 @@ struct daemon {
 	atomic_bool		 cancel;
 	bool			 ending, running;
 	bool			 over;		/* no trainer runs any more */
-	int			 settling;	/* rounds at the end */
+	int64_t			 settle_until_ns;	/* monotonic, at the end */
 	bool			 again;		/* something happened meanwhile */
 	int64_t			 began_ns;	/* the attempt, or this process */
 	bool			 fast;		/* what the link names */
@@ -130,8 +130,8 @@ on_round(int fd, uint32_t events, void *arg)
 		loop_stop(d->loop, 0);
 	} else if (d->again) {
 		start_round(d);
-	} else if (d->ending && d->last.unquiet && d->settling < SETTLE_ROUNDS) {
-		d->settling++;
+	} else if (d->ending && d->last.unquiet &&
+	    clock_mono_ns(&clock_system) < d->settle_until_ns) {
 		loop_timer_set(d->scan, d->o->stage.quiet_ms / 2 + 1);
 	} else if (d->ending) {
 		/* What is still written now nobody waits for. */
@@ -150,6 +150,8 @@ end(struct daemon *d, bool again_is_now)
 	if (d->ending && again_is_now)
 		atomic_store(&d->cancel, true);
 	d->ending = true;
+	d->settle_until_ns = clock_mono_ns(&clock_system) +
+	    SETTLE_QUIETS * d->o->stage.quiet_ms * NS_PER_MS;
 	start_round(d);
 	/* A thread in a file system that hangs is not waited for. */
 	if (atomic_load(&d->cancel))
