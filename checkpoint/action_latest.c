@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/json.h"
 #include "checkpoint/action.h"
 #include "checkpoint/print.h"
@@ -115,9 +116,8 @@ may_move(const struct checkpoint *c)
 static const char *
 home_of(const struct checkpoint *c, const char *dir, const char *staged)
 {
-	size_t n = staged != NULL ? strlen(staged) : 0;
-
-	return n > 0 && strncmp(c->path, staged, n) == 0 ? staged : dir;
+	return staged != NULL && file_inside(staged, c->path) != NULL ?
+	    staged : dir;
 }
 
 /* With nothing valid to fall back to all stay where they are: an empty directory

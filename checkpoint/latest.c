@@ -188,14 +188,6 @@ checkpoints_find(struct checkpoints *cs, const char *dir, int threads,
 	return 0;
 }
 
-static bool
-is_inside(const struct checkpoint *c, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(c->path, dir, n) == 0;
-}
-
 /* qsort() need not keep the order of equals. */
 static void
 put_first(struct checkpoints *cs, const char *dir)
@@ -207,7 +199,8 @@ put_first(struct checkpoints *cs, const char *dir)
 		struct checkpoint *a = &cs->list[i - 1], *b = &cs->list[i];
 
 		if (checkpoint_step(a) != checkpoint_step(b) ||
-		    is_inside(a, dir) || !is_inside(b, dir))
+		    file_inside(dir, a->path) != NULL ||
+		    file_inside(dir, b->path) == NULL)
 			continue;
 		swap = *a;
 		*a = *b;

@@ -142,11 +142,7 @@ tell(struct stage *s, enum stage_kind kind, const char *name,
 static const char *
 name_in(const struct stage *s, const struct checkpoint *c)
 {
-	size_t n = strlen(s->o.from);
-
-	while (n > 1 && s->o.from[n - 1] == '/')
-		n--;
-	return c->path + n + 1;
+	return file_inside(s->o.from, c->path);
 }
 
 static struct judged *

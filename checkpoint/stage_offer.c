@@ -16,18 +16,6 @@
 #include "checkpoint/stage_notes.h"
 #include "checkpoint/stage_offer.h"
 
-/* The name of path inside dir, NULL when it is elsewhere. */
-static const char *
-name_inside(const char *dir, const char *path)
-{
-	size_t n = strlen(dir);
-
-	while (n > 1 && dir[n - 1] == '/')
-		n--;
-	return strncmp(dir, path, n) == 0 && path[n] == '/' && path[n + 1] ?
-	    path + n + 1 : NULL;
-}
-
 static int
 make_parent(const char *path, struct err *err)
 {
@@ -43,7 +31,7 @@ make_parent(const char *path, struct err *err)
 int
 stage_offer(const char *from, const char *to, const char *path, struct err *err)
 {
-	const char *name = name_inside(to, path);
+	const char *name = file_inside(to, path);
 	struct notes notes = {0};
 	char *place, *real;
 	struct stat st;

@@ -174,6 +174,17 @@ file_mkdirs(const char *dir, mode_t mode, struct err *err)
 	return 0;
 }
 
+const char *
+file_inside(const char *dir, const char *path)
+{
+	size_t n = strlen(dir);
+
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	return strncmp(dir, path, n) == 0 && path[n] == '/' && path[n + 1] ?
+	    path + n + 1 : NULL;
+}
+
 char *
 file_join(const char *dir, const char *name)
 {

@@ -38,6 +38,9 @@ int64_t	file_mtime_ns(const struct stat *);
 /* mkdir -p; what exists keeps its mode. */
 int	file_mkdirs(const char *dir, mode_t mode, struct err *err);
 
+/* What path is called inside dir, by their texts; NULL when it is not below dir. */
+const char *file_inside(const char *dir, const char *path);
+
 /* "dir/name" into a new string, NULL when memory is short. */
 char	*file_join(const char *dir, const char *name);
 

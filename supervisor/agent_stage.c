@@ -82,10 +82,8 @@ on_output(int fd, uint32_t events, void *arg)
 }
 
 static void
-tell_drained(struct staging *st)
+tell_drained(struct agent *a)
 {
-	struct agent *a = st->agent;
-
 	agent_note(a, agent_message(a, "drained", a->last_attempt), NOTE_ROOM);
 }
 
@@ -114,7 +112,7 @@ on_ended(pid_t pid, void *arg)
 	(void)waitpid(pid, NULL, WNOHANG);
 	forget_process(st);
 	if (st->draining) {
-		tell_drained(st);
+		tell_drained(st->agent);
 		return;
 	}
 	log_warn("stage: the process that copies checkpoints ended, starting it "
@@ -228,7 +226,7 @@ make_link(struct staging *st, const char *resume, struct err *err)
 	cJSON *m, *event;
 	char why[200];
 
-	if (resume != NULL && strncmp(resume, p->fast, strlen(p->fast)) == 0)
+	if (resume != NULL && file_inside(p->fast, resume) != NULL)
 		return room_link(p->link, p->fast, err);
 	if (room_is_linked(p->link, p->durable))
 		return 0;
@@ -295,17 +293,15 @@ staging_drain(struct agent *a)
 
 	if (a->spec->options.stage == NULL || (st == NULL &&
 	    staging_prepare(a, NULL, &err) == -1) || (st = a->staging) == NULL) {
-		agent_note(a, agent_message(a, "drained", a->last_attempt),
-		    NOTE_ROOM);
+		tell_drained(a);
 		return;
 	}
-	loop_timer_cancel(st->again);
 	/* One that ended meanwhile may have left something. */
 	start(st);
 	loop_timer_cancel(st->again);
 	st->draining = true;
 	if (st->pid == 0) {
-		tell_drained(st);
+		tell_drained(a);
 		return;
 	}
 	/* One that was just started did not hear that the attempt is over. */

@@ -313,11 +313,7 @@ start_selection(struct supervisor *s, int64_t before_step)
 		argv[n++] = "--before-step";
 		argv[n++] = before;
 	}
-	if (o->checkpoint_dir[0] == '/')
-		snprintf(dir, sizeof(dir), "%s", o->checkpoint_dir);
-	else
-		snprintf(dir, sizeof(dir), "%.2000s/%.2000s", s->spec->cwd,
-		    o->checkpoint_dir);
+	run_spec_absolute(s->spec, o->checkpoint_dir, dir);
 	run_stage_places(s->spec, &stage);
 	if (stage.on) {
 		argv[n++] = "--staged";

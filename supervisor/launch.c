@@ -204,17 +204,6 @@ set_wrapper(const struct supervisor *s, const char *log_dir, cJSON *defaults)
 	    "[rank${rank}]: ");
 }
 
-static void
-make_absolute(const struct supervisor *s, const char *path, char *out)
-{
-	if (path == NULL)
-		out[0] = '\0';
-	else if (path[0] == '/')
-		snprintf(out, PATH_MAX, "%s", path);
-	else
-		snprintf(out, PATH_MAX, "%s/%s", s->spec->cwd, path);
-}
-
 /* "0,3" becomes ",0,3," so that a rank can be found as ",3,". */
 static void
 add_tee(cJSON *order, const char *tee)
@@ -255,7 +244,7 @@ launch_order(struct supervisor *s, int attempt, struct err *err)
 	}
 	cJSON_DeleteItemFromObject(order, "attempt");
 	json_add_int(order, "attempt", attempt);
-	make_absolute(s, o->checkpoint_dir, save_dir);
+	run_spec_absolute(s->spec, o->checkpoint_dir, save_dir);
 	run_stage_places(s->spec, &stage);
 	p.checkpoint_dir = stage.on ? stage.link : save_dir;
 	snprintf(p.attempt, sizeof(p.attempt), "%d", attempt);
@@ -266,7 +255,7 @@ launch_order(struct supervisor *s, int attempt, struct err *err)
 			snprintf(p.step, sizeof(p.step), "%lld",
 			    (long long)s->selection.step);
 	}
-	make_absolute(s, o->log_dir, base);
+	run_spec_absolute(s->spec, o->log_dir, base);
 	snprintf(dir, sizeof(dir), "%.3000s/attempts/%04d",
 	    o->log_dir ? base : s->spec->dir, attempt);
 	json_add_text(order, "log_dir", dir);

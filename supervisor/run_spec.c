@@ -104,6 +104,17 @@ run_spec_path(const struct run_spec *s, const char *name)
 	return file_join(s->dir, name);
 }
 
+void
+run_spec_absolute(const struct run_spec *s, const char *path, char out[PATH_MAX])
+{
+	if (path == NULL)
+		out[0] = '\0';
+	else if (path[0] == '/')
+		snprintf(out, PATH_MAX, "%s", path);
+	else
+		snprintf(out, PATH_MAX, "%s/%s", s->cwd, path);
+}
+
 /* N or N/WINDOW */
 static int
 parse_budget(struct run_spec *s, struct err *err)

@@ -9,6 +9,7 @@
 #ifndef HOLDFAST_SUPERVISOR_RUN_SPEC_H
 #define HOLDFAST_SUPERVISOR_RUN_SPEC_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,6 +82,11 @@ bool	run_spec_is_launcher(const struct run_spec *);
 
 /* DIR/name; static per call site is not needed: the caller frees. */
 char	*run_spec_path(const struct run_spec *, const char *name);
+
+/* A path of the options, from the root: relative ones are below the working directory
+ * of the run; "" for NULL. */
+void	run_spec_absolute(const struct run_spec *, const char *path,
+	    char out[PATH_MAX]);
 
 /* Where runs live: options->state_dir, HOLDFAST_STATE_DIR or .holdfast. */
 const char *run_spec_state_dir(const char *option);

@@ -111,11 +111,6 @@ run_stage_places(const struct run_spec *s, struct run_stage *out)
 		snprintf(out->fast, sizeof(out->fast), MEMORY_DIR
 		    "/holdfast-%u/%s-%08x", (unsigned)geteuid(), o->name,
 		    hash(s->dir));
-	if (o->checkpoint_dir[0] == '/')
-		snprintf(out->durable, sizeof(out->durable), "%s",
-		    o->checkpoint_dir);
-	else
-		snprintf(out->durable, sizeof(out->durable), "%.2000s/%.2000s",
-		    s->cwd, o->checkpoint_dir);
+	run_spec_absolute(s, o->checkpoint_dir, out->durable);
 	snprintf(out->link, sizeof(out->link), "%.4000s/stage", s->dir);
 }

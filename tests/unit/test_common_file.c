@@ -228,9 +228,38 @@ START_TEST(sync_and_join)
 }
 END_TEST
 
+/* A neighbour whose name begins alike is not inside. */
+START_TEST(inside)
+{
+	static const struct {
+		const char	*dir, *path, *name;
+	} rows[] = {
+		{ "/a/fast", "/a/fast/x", "x" },
+		{ "/a/fast/", "/a/fast/x/y", "x/y" },
+		{ "/", "/x", NULL },		/* by their texts: "//x" is */
+		{ "/", "//x", "x" },
+		{ "/a/fast", "/a/fast2/x", NULL },
+		{ "/a/fast", "/a/fast", NULL },
+		{ "/a/fast", "/a/fast/", NULL },
+		{ "/a/fast", "/a", NULL }
+	};
+	const char *got;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		got = file_inside(rows[i].dir, rows[i].path);
+		if (rows[i].name == NULL)
+			ck_assert_msg(got == NULL, "%s", rows[i].path);
+		else
+			ck_assert_pstr_eq(got, rows[i].name);
+	}
+}
+END_TEST
+
 static void
 add(TCase *t)
 {
+	tcase_add_test(t, inside);
 	tcase_add_test(t, read_takes_all_bytes);
 	tcase_add_test(t, read_is_bounded);
 	tcase_add_test(t, read_refuses_what_is_no_file);
