@@ -77,6 +77,7 @@ libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/stage_offer.c %D%/stage_offer.h \
 	%D%/stage_publish.c %D%/stage_publish.h \
 	%D%/stage_room.c %D%/stage_room.h \
+	%D%/stage_switch.c %D%/stage_switch.h \
 	%D%/torch_pickle.c %D%/torch_write.c %D%/torch_write.h \
 	%D%/tracker.c %D%/tracker.h \
 	%D%/verb_checkpoint.c %D%/verbs.h

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_daemon.c - two threads: one copies and may be stuck in a file system for as
- * long as that takes; the other one watches, answers signals, and switches the link.
+ * long as that takes; the other one watches, answers signals, and decides.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,23 +12,17 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "common/loop.h"
-#include "checkpoint/names.h"
 #include "checkpoint/stage_daemon.h"
-#include "checkpoint/stage_room.h"
+#include "checkpoint/stage_switch.h"
 
 #define SCAN_MS		1000	/* inotify does not see into folders */
 #define AGAIN_MS	5000	/* after a failure */
 #define ROOM_MS		500
-#define SETTLED_NS	(5 * NS_PER_S)	/* no save goes on in TO */
 #define WORKER_NICE	10
 #define SETTLE_QUIETS	2	/* times the quiet time, until all is quiet */
-#define UNFINISHED_NS	(600 * NS_PER_S)
-#define DEPTH_MAX	3
 
 struct daemon {
 	const struct stage_daemon_options *o;
@@ -44,8 +38,7 @@ struct daemon {
 	int64_t			 settle_until_ns;	/* monotonic, at the end */
 	bool			 again;		/* something happened meanwhile */
 	int64_t			 began_ns;	/* the attempt, or this process */
-	bool			 fast;		/* what the link names */
-	bool			 link_failed;	/* and it was said */
+	struct stage_switch	 link;
 	struct stage_pass	 pass;		/* the worker's while it runs */
 	struct stage_pass	 last;
 	int			 last_rc;
@@ -207,149 +200,14 @@ on_notify(int fd, uint32_t events, void *arg)
 	start_round(arg);
 }
 
-/* When something below a directory changed last.  The directory itself changes when
- * staging takes something out. */
-static int64_t
-newest_change(const char *path, int depth)
-{
-	struct names names = {0};
-	int64_t newest, below;
-	struct stat st;
-	char *name;
-	size_t i;
-
-	if (lstat(path, &st) == -1)
-		return 0;
-	newest = depth == 0 ? 0 : file_mtime_ns(&st);
-	if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX &&
-	    names_read(&names, path) == 0)
-		for (i = 0; i < names.n; i++) {
-			if (names.list[i][0] == '.' ||
-			    (name = file_join(path, names.list[i])) == NULL)
-				continue;
-			below = newest_change(name, depth + 1);
-			newest = below > newest ? below : newest;
-			free(name);
-		}
-	names_fini(&names);
-	return newest;
-}
-
-static bool
-is_settled(const char *dir, int64_t ns)
-{
-	return clock_wall_ns(&clock_system) - newest_change(dir, 0) > ns;
-}
-
-/* "x.tmp" is whole and waits for its rename.  What is old was left by a save that was
- * cut short. */
-static bool
-is_unfinished(const char *name, const struct stat *st)
-{
-	if (!name_is_temporary(name) ||
-	    (name[0] == '.' && strstr(name, "tmp") == NULL))
-		return false;
-	return clock_wall_ns(&clock_system) - file_mtime_ns(st) <
-	    UNFINISHED_NS;
-}
-
-static bool
-has_unfinished(const char *dir, int depth)
-{
-	struct names names = {0};
-	bool found = false;
-	struct stat st;
-	char *path;
-	size_t i;
-
-	if (names_read(&names, dir) == -1) {
-		names_fini(&names);
-		return false;
-	}
-	for (i = 0; !found && i < names.n; i++) {
-		path = file_join(dir, names.list[i]);
-		if (path != NULL && lstat(path, &st) == 0)
-			found = is_unfinished(names.list[i], &st) ||
-			    (S_ISDIR(st.st_mode) && depth < DEPTH_MAX &&
-			    has_unfinished(path, depth + 1));
-		free(path);
-	}
-	names_fini(&names);
-	return found;
-}
-
-/* All that lay in FROM was whole when the last round began, and nothing was begun
- * since.  A trainer that has not saved yet may still be loading: then what it loads
- * must be in both places. */
-static bool
-is_between_saves(const struct daemon *d)
-{
-	int64_t newest = newest_change(d->o->stage.from, 0);
-
-	return d->last.waiting == 0 && newest < d->last.started_ns &&
-	    !has_unfinished(d->o->stage.from, 0) &&
-	    (newest > d->began_ns ||
-	    (d->last.failed == 0 && !d->last.unquiet && !d->running));
-}
-
-static void
-switch_link(struct daemon *d, bool fast, const char *why)
-{
-	struct err err = {0};
-
-	if (room_link(d->o->link, fast ? d->o->stage.from : d->o->stage.to, &err)
-	    == -1) {
-		if (!d->link_failed)
-			d->o->switched(d->o->stage.tell_arg, d->fast, err.text);
-		d->link_failed = true;
-		return;
-	}
-	d->link_failed = false;
-	d->fast = fast;
-	d->o->switched(d->o->stage.tell_arg, fast, why);
-}
-
-/* What the next save may take: a fifth more than the largest so far.  Before the
- * first one, half of what FROM may hold is to be there: /dev/shm of a container has
- * 64 MiB. */
-static uint64_t
-needed(const struct daemon *d)
-{
-	uint64_t largest = d->last.largest;
-
-	if (largest > 0)
-		return largest + largest / 5;
-	return d->o->budget / 2;
-}
-
-/* Only between saves: one that is cut in two would be lost. */
 static void
 on_room(void *arg)
 {
 	struct daemon *d = arg;
-	uint64_t need = needed(d);
-	struct err err = {0};
-	struct room r;
-	char why[200];
 
 	loop_timer_set(d->room, ROOM_MS);
-	if (d->last.started_ns == 0)
-		return;		/* nothing is known yet */
-	if (room_read(d->o->stage.from, d->o->budget, &r, &err) == -1) {
-		if (d->fast)
-			switch_link(d, false, err.text);
-		return;
-	}
-	if (d->fast && r.free < need && is_between_saves(d)) {
-		snprintf(why, sizeof(why), "%s leaves %llu MiB, the next save may "
-		    "need %llu MiB", r.bound, (unsigned long long)r.free >> 20,
-		    (unsigned long long)need >> 20);
-		switch_link(d, false, why);
-	} else if (!d->fast && r.free >= 2 * need &&	/* and one that stays */
-	    is_settled(d->o->stage.to, SETTLED_NS) &&
-	    !has_unfinished(d->o->stage.to, 0)) {
-		switch_link(d, true, "there is room again");
-	}
+	if (d->last.started_ns != 0)	/* else nothing is known yet */
+		stage_switch_look(&d->link, &d->last, d->began_ns, !d->running);
 }
 
 static int
@@ -386,7 +244,7 @@ run(struct daemon *d, struct err *err)
 	d->began_ns = clock_wall_ns(&clock_system);
 	start_round(d);
 	if (d->o->link != NULL) {
-		d->fast = room_is_linked(d->o->link, d->o->stage.from);
+		stage_switch_begin(&d->link, d->o);
 		loop_timer_set(d->room, 0);
 	}
 	rc = loop_run(d->loop, err);
