@@ -22,6 +22,7 @@ checkpoint_core = \
 	%D%/format_nvrx.c \
 	%D%/format_orbax.c \
 	%D%/format_safetensors.c \
+	%D%/format_snapshot.c \
 	%D%/format_torch_legacy.c \
 	%D%/format_torch_zip.c \
 	%D%/grid.c %D%/grid.h \
@@ -61,8 +62,10 @@ libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/snapshot_area.c %D%/snapshot_area.h \
 	%D%/snapshot_client.c %D%/snapshot_client.h \
 	%D%/snapshot_copy.c %D%/snapshot_copy.h \
+	%D%/snapshot_flush.c %D%/snapshot_flush.h \
 	%D%/snapshot_job.c %D%/snapshot_job.h \
 	%D%/snapshot_link.c \
+	%D%/snapshot_name.h \
 	%D%/snapshot_publish.c %D%/snapshot_publish.h \
 	%D%/snapshot_server.c %D%/snapshot_server.h \
 	%D%/snapshot_session.c %D%/snapshot_session.h \

@@ -20,7 +20,7 @@ struct action_values {
 	int64_t		 bandwidth, room;	/* bytes (a second) */
 	int64_t		 keep, nodes;
 	int64_t		 keep_last, keep_every, keep_newer_ms;	/* -1, 0, -1 */
-	const char	*quarantine, *link, *staged, *node, *spikes;
+	const char	*quarantine, *link, *socket, *staged, *node, *spikes;
 };
 
 /* paths: the n operands behind the action's name, at least one */

@@ -14,7 +14,10 @@
 #include "checkpoint/action.h"
 #include "checkpoint/print.h"
 #include "checkpoint/quarantine.h"
+#include "checkpoint/snapshot_flush.h"
 #include "checkpoint/tracker.h"
+
+#define FLUSH_MS	(10 * 60 * 1000)
 
 /* What is shown of one that was skipped. */
 static int
@@ -167,6 +170,9 @@ action_latest(const struct verb *v, const struct action_values *o, int n,
 	int rc = EXIT_USAGE;
 
 	(void)n;
+	/* Without it there is an older one. */
+	if (o->socket != NULL && snapshot_flush(o->socket, FLUSH_MS, &err) == -1)
+		verb_fail(v, &err);
 	/* Before the first save there may be no directory yet: no checkpoint. */
 	if (stat(paths[0], &st) == 0 || errno != ENOENT) {
 		if ((o->staged != NULL ? checkpoints_find_both(&cs, o->staged,

@@ -20,7 +20,8 @@
 
 static const char *const kinds[] = {
 	[STAGE_DURABLE] = "durable", [STAGE_REFUSED] = "refused",
-	[STAGE_DROPPED] = "dropped", [STAGE_FAILED] = "failed"
+	[STAGE_DROPPED] = "dropped", [STAGE_FAILED] = "failed",
+	[STAGE_LOST] = "lost"
 };
 
 /* Events come from two threads; one call of stdio prints a whole one. */
@@ -118,7 +119,8 @@ action_stage(const struct verb *v, const struct action_values *o, int n,
 		.stage = { .bytes_per_s = (uint64_t)o->bandwidth,
 		    .keep = o->keep, .quiet_ms = o->quiet_ms,
 		    .tell = o->json ? tell_json : tell_person },
-		.budget = (uint64_t)o->room, .link = o->link, .once = o->once,
+		.budget = (uint64_t)o->room, .link = o->link,
+		.socket = o->socket, .once = o->once,
 		.drop_unfinished = o->drop_unfinished,
 		.end_with_input = o->end_with_input,
 		.switched = o->json ? switched_json : switched_person
@@ -140,6 +142,11 @@ action_stage(const struct verb *v, const struct action_values *o, int n,
 	    !text_is_name(d.stage.node))) {
 		err_set(&err, ERR_USAGE, "--node takes 1 to 64 of [A-Za-z0-9._-] "
 		    "(not '%s')", d.stage.node);
+		return verb_fail(v, &err);
+	}
+	if (o->once && o->socket != NULL) {
+		err_set(&err, ERR_USAGE, "--once waits for no snapshots: leave it "
+		    "or --socket out");
 		return verb_fail(v, &err);
 	}
 	if (stage_daemon_run(&d, &lost, &err) == -1)

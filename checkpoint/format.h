@@ -102,7 +102,7 @@ extern const struct format format_torch_zip, format_torch_legacy,
     format_hf_trainer, format_deepspeed, format_megatron_legacy,
     format_internevo, format_orbax, format_folder, format_accelerate,
     format_hf_model, format_deepspeed_universal, format_lightning,
-    format_fairseq, format_nvrx, format_manifest;
+    format_fairseq, format_nvrx, format_snapshot, format_manifest;
 
 /* Looks at a path: kind, size, first bytes, names inside.  Returns 0, or -1 with
  * the reason said.  item_fini() in both cases. */

@@ -26,6 +26,7 @@ static const struct format *const formats[] = {
 	&format_internevo,
 	&format_orbax,
 	&format_hf_model,
+	&format_snapshot,
 	&format_folder,
 	&format_fairseq,
 	&format_nvrx,

@@ -107,9 +107,8 @@ int	holdfast_checkpoint_latest_valid(const char *dir, char *path,
  * Snapshots.
  *
  * A rank copies its state into memory that it shares with another process, and trains
- * on; that process writes a file which torch.load() reads.  Not implemented yet: a
- * program of Holdfast that is this process; holdfast_checkpoint_open() says
- * HOLDFAST_CHECKPOINT_NO_SERVER.
+ * on; that process writes a file which torch.load() reads.  It is
+ * `holdfast checkpoint stage --socket PATH', which `holdfast run --stage' starts.
  *
  *	open, reserve			once
  *	begin, snapshot..., set_*, commit	for each checkpoint
@@ -176,9 +175,9 @@ int	holdfast_checkpoint_reserve(struct holdfast_checkpoint_client *,
 
 /*
  * Begins a snapshot.  world is the number of ranks that save this step: 1 makes the
- * file stepNNNNNNNN.pt, more a folder stepNNNNNNNN with a file rankNNNNN.pt each,
- * which appears when all of them are written.  With a separator other than 0 names
- * are paths: with '/', "model/w" is w in the dict model.
+ * file stepNNNNNNNN.pt, more a folder stepNNNNNNNN with a file for each (such as
+ * rank-00000-of-00002.pt), which appears when all of them are written.  With a
+ * separator other than 0 names are paths: with '/', "model/w" is w in the dict model.
  */
 int	holdfast_checkpoint_begin(struct holdfast_checkpoint_client *, int64_t step,
 	    int rank, int world, char separator, char *error, size_t error_size);

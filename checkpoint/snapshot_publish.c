@@ -15,6 +15,7 @@
 #include "common/file.h"
 #include "checkpoint/names.h"
 #include "checkpoint/report.h"
+#include "checkpoint/snapshot_name.h"
 #include "checkpoint/snapshot_publish.h"
 #include "checkpoint/stage_copy.h"
 #include "checkpoint/stage_publish.h"
@@ -89,19 +90,14 @@ static bool
 has_all_ranks(const char *folder, uint32_t world)
 {
 	struct names names = {0};
-	unsigned rank;
-	uint32_t found = 0;
+	uint32_t rank, of, found = 0;
 	size_t i;
-	int end;
 
 	if (names_read(&names, folder) == 0)
-		for (i = 0; i < names.n; i++) {
-			end = 0;
-			if (sscanf(names.list[i], "rank%u.pt%n", &rank, &end) == 1
-			    && end > 0 && names.list[i][end] == '\0' &&
-			    rank < world)
+		for (i = 0; i < names.n; i++)
+			if (snapshot_name_parse(names.list[i], &rank, &of) &&
+			    of == world)
 				found++;
-		}
 	names_fini(&names);
 	return found == world;
 }
@@ -137,7 +133,7 @@ snapshot_join(struct snapshot_place *p, struct err *err)
 	if (!is_same_folder(incoming, p)) {
 		err_set(err, ERR_BUSY, "step %lld was given up: other ranks have "
 		    "saved a later one", (long long)p->step);
-		return SNAPSHOT_LOST;
+		return SNAPSHOT_PAST;
 	}
 	if (!has_all_ranks(incoming, p->world))
 		return SNAPSHOT_WAITING;
@@ -211,14 +207,14 @@ snapshot_write(struct snapshot_place *p, const struct snapshot_message *m,
     int fd, uint64_t area_bytes, struct sink_limit *limit, struct err *err)
 {
 	char folder[PATH_MAX], place[PATH_MAX], temp[PATH_MAX], path[PATH_MAX];
-	char name[40];
+	char name[SNAPSHOT_NAME_MAX];
 	struct stat st;
 
 	if (file_mkdirs(p->dir, 0777, err) == -1)
 		return SNAPSHOT_LOST;
 	if (p->world == 1)
 		return write_alone(p, m, fd, area_bytes, limit, err);
-	snprintf(name, sizeof(name), "rank%05u.pt", p->rank);
+	snapshot_name(name, p->rank, p->world);
 	if (folder_paths(p, folder, place, err) == -1 ||
 	    file_mkdirs(folder, 0777, err) == -1 ||
 	    make_path(path, folder, name, err) == -1)

@@ -4,8 +4,8 @@
  * whole.
  *
  * One rank alone makes DIR/stepNNNNNNNN.pt.  Several make DIR/stepNNNNNNNN with a file
- * rankNNNNN.pt each: it is put together as .stepNNNNNNNN.incoming-ATTEMPT, which
- * trainers and Holdfast pass over, and renamed by who finds all files there, on
+ * rank-NNNNN-of-NNNNN.pt each: it is put together as .stepNNNNNNNN.incoming-ATTEMPT,
+ * which trainers and Holdfast pass over, and renamed by who finds all files there, on
  * whichever node that is.  These calls block; they belong into threads.
  */
 #ifndef HOLDFAST_CHECKPOINT_SNAPSHOT_PUBLISH_H
@@ -35,7 +35,8 @@ enum snapshot_outcome {
 	SNAPSHOT_DURABLE,	/* the checkpoint is in its place and synced */
 	SNAPSHOT_JOINED,	/* the same, by another rank's doing */
 	SNAPSHOT_WAITING,	/* this file is synced, others are not there yet */
-	SNAPSHOT_LOST		/* not written, or given up for a later step */
+	SNAPSHOT_PAST,		/* other ranks have saved a later one */
+	SNAPSHOT_LOST		/* not written */
 };
 
 /* Writes the rank's file from the area that `commit` describes. */

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "checkpoint/snapshot_session.h"
 
 #define SESSIONS_MAX	1024
@@ -27,6 +28,18 @@ has_peer(const struct session *s)
 		    peer->world == s->world && peer->attempt == s->attempt)
 			return true;
 	return false;
+}
+
+static void
+answer_flushes(struct snapshot_server *server)
+{
+	int64_t now = clock_mono_ns(&clock_system);
+	struct session *s;
+
+	for (s = server->sessions; s != NULL; s = s->next)
+		if (s->flush_ns != 0 &&
+		    now - s->flush_ns >= SESSION_FLUSH_MS * NS_PER_MS)
+			session_answer_flush(s);
 }
 
 void
@@ -47,6 +60,8 @@ server_settle(struct snapshot_server *server)
 		}
 		at = &s->next;
 	}
+	if (idle)
+		answer_flushes(server);
 	if (idle && server->ending && server->ops.idle != NULL)
 		server->ops.idle(server->arg);
 }
@@ -92,7 +107,7 @@ on_connection(int fd, uint32_t events, void *arg)
 		return;
 	if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1 ||
 	    peer.uid != geteuid() || server->n_sessions >= SESSIONS_MAX ||
-	    server->ending || (s = calloc(1, sizeof(*s))) == NULL) {
+	    (s = calloc(1, sizeof(*s))) == NULL) {
 		close(client);
 		return;
 	}

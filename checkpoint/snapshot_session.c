@@ -187,8 +187,16 @@ report(struct session *s, const struct snapshot_place *p, int64_t commit_ns,
 		d.why = why;
 	else
 		d.path = p->path;
-	if (outcome != SNAPSHOT_JOINED)
+	if (outcome == SNAPSHOT_LOST || outcome == SNAPSHOT_DURABLE)
 		server->ops.done(server->arg, &d);
+}
+
+static int
+code_of(enum snapshot_outcome o)
+{
+	return o == SNAPSHOT_LOST ? HOLDFAST_CHECKPOINT_FAILED :
+	    o == SNAPSHOT_PAST ? HOLDFAST_CHECKPOINT_REPLACED :
+	    HOLDFAST_CHECKPOINT_OK;
 }
 
 /* Others wait for the same step: it is complete for them too. */
@@ -236,9 +244,8 @@ written(void *arg)
 		loop_timer_set(s->server->again, 500);
 	} else {
 		report(s, &w->place, a->commit_ns, w->outcome, w->err.text);
-		tell_done(s, w->area, a->commit.sequence,
-		    w->outcome == SNAPSHOT_LOST ? HOLDFAST_CHECKPOINT_FAILED :
-		    HOLDFAST_CHECKPOINT_OK, w->err.text);
+		tell_done(s, w->area, a->commit.sequence, code_of(w->outcome),
+		    w->err.text);
 		snapshot_place_fini(&w->place);
 		if (w->outcome == SNAPSHOT_DURABLE && s->world > 1)
 			look_again_all(s->server);
@@ -270,13 +277,19 @@ joined(void *arg)
 	    s->place.ino == w->place.ino && s->place.step == w->place.step) {
 		s->waits = false;
 		report(s, &w->place, s->commit_ns, w->outcome, w->err.text);
-		tell_done(s, SNAPSHOT_AREAS, s->sequence,
-		    w->outcome == SNAPSHOT_LOST ? HOLDFAST_CHECKPOINT_FAILED :
-		    HOLDFAST_CHECKPOINT_OK, w->err.text);
+		tell_done(s, SNAPSHOT_AREAS, s->sequence, code_of(w->outcome),
+		    w->err.text);
 	}
 	snapshot_place_fini(&w->place);
 	free(w);
 	server_settle(s->server);
+}
+
+void
+session_answer_flush(struct session *s)
+{
+	s->flush_ns = 0;
+	tell_done(s, SNAPSHOT_AREAS, 0, HOLDFAST_CHECKPOINT_OK, NULL);
 }
 
 void
@@ -473,6 +486,10 @@ session_message(struct session *s, const struct snapshot_message *m, int passed)
 		return true;
 	case SNAPSHOT_ADOPT:
 		return adopts && take_area(s, m, passed);
+	case SNAPSHOT_FLUSH:
+		s->flush_ns = clock_mono_ns(&clock_system);
+		loop_timer_set(s->server->again, SESSION_FLUSH_MS + 1);
+		return true;
 	default:
 		return false;
 	}

@@ -12,6 +12,9 @@
 #include "checkpoint/snapshot_publish.h"
 #include "checkpoint/snapshot_server.h"
 
+/* So long after it was asked for, what ranks sent before they died has been read. */
+#define SESSION_FLUSH_MS	100
+
 enum area_state {
 	AREA_FREE,		/* also one that was not made yet: fd -1 */
 	AREA_GROWING,		/* a thread finds memory for it */
@@ -36,6 +39,7 @@ struct session {
 	struct loop_watch	*watch;
 	struct area		 areas[SNAPSHOT_AREAS];
 	unsigned		 jobs;		/* that use it */
+	int64_t			 flush_ns;	/* asks when all is written; 0: no */
 	bool			 begin_waits;
 	struct snapshot_message	 begin;
 	uint32_t		 world, attempt;	/* 0: has not begun yet */
@@ -71,6 +75,8 @@ bool	session_message(struct session *, const struct snapshot_message *,
 void	session_start_writing(struct snapshot_server *);
 /* Looks whether the step that a session waits for is complete. */
 void	session_look_again(struct session *);
+/* Says that all is written to one that asked for that. */
+void	session_answer_flush(struct session *);
 /* True when nothing of it is left to write. */
 bool	session_is_idle(const struct session *);
 /* Closes areas and releases it. */

@@ -23,7 +23,8 @@ enum stage_kind {
 	STAGE_DURABLE,		/* it is in TO, whole and synced */
 	STAGE_REFUSED,		/* broken or not finite: stays in FROM alone */
 	STAGE_DROPPED,		/* removed from FROM, durable or never finished */
-	STAGE_FAILED		/* not copied now; tried again */
+	STAGE_FAILED,		/* not copied now; tried again */
+	STAGE_LOST		/* a snapshot that could not be written */
 };
 
 struct stage_event {

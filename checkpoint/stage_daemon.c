@@ -14,12 +14,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/loop.h"
 #include "checkpoint/stage_daemon.h"
+#include "checkpoint/snapshot_server.h"
 #include "checkpoint/stage_switch.h"
 
 #define SCAN_MS		1000	/* inotify does not see into folders */
 #define AGAIN_MS	5000	/* after a failure */
+#define THREADS_END_MS	1000	/* those that write snapshots */
 #define ROOM_MS		500
 #define WORKER_NICE	10
 #define SETTLE_QUIETS	2	/* times the quiet time, until all is quiet */
@@ -36,9 +39,13 @@ struct daemon {
 	bool			 ending, running;
 	bool			 over;		/* no trainer runs any more */
 	int64_t			 settle_until_ns;	/* monotonic, at the end */
+	bool			 settled;	/* the last round is over */
 	bool			 again;		/* something happened meanwhile */
 	int64_t			 began_ns;	/* the attempt, or this process */
 	struct stage_switch	 link;
+	struct snapshot_server	*snapshots;	/* or NULL */
+	bool			 written;	/* all snapshots, at the end */
+	unsigned		 unwritten;	/* failed since one was durable */
 	struct stage_pass	 pass;		/* the worker's while it runs */
 	struct stage_pass	 last;
 	int			 last_rc;
@@ -107,6 +114,61 @@ on_scan(void *arg)
 }
 
 static void
+stop_when_done(struct daemon *d)
+{
+	if (d->settled && (d->snapshots == NULL || d->written))
+		loop_stop(d->loop, 0);
+}
+
+static const char *
+snapshot_dir(void *arg)
+{
+	const struct daemon *d = arg;
+
+	return d->o->stage.to;
+}
+
+static void
+on_snapshot(void *arg, const struct snapshot_done *done)
+{
+	struct daemon *d = arg;
+	char name[40];
+	struct stage_event e = { .kind = done->why == NULL ? STAGE_DURABLE :
+	    STAGE_LOST, .why = done->why, .step = done->step,
+	    .bytes = done->bytes, .ms = done->ms };
+
+	d->unwritten = done->why == NULL ? 0 : d->unwritten + 1;
+	if (done->path != NULL)
+		e.name = file_inside(d->o->stage.to, done->path);
+	if (e.name == NULL) {
+		snprintf(name, sizeof(name), "snapshot of step %lld",
+		    (long long)done->step);
+		e.name = name;
+	}
+	d->o->stage.tell(d->o->stage.tell_arg, &e);
+}
+
+static void
+on_written(void *arg)
+{
+	struct daemon *d = arg;
+
+	d->written = true;
+	stop_when_done(d);
+}
+
+static int
+start_snapshots(struct daemon *d, struct err *err)
+{
+	struct snapshot_server_ops ops = { .target_dir = snapshot_dir,
+	    .done = on_snapshot, .idle = on_written,
+	    .bytes_per_s = d->o->stage.bytes_per_s };
+
+	return d->o->socket == NULL ? 0 : snapshot_server_new(d->loop,
+	    d->o->socket, &ops, d, &d->snapshots, err);
+}
+
+static void
 on_round(int fd, uint32_t events, void *arg)
 {
 	struct daemon *d = arg;
@@ -127,8 +189,9 @@ on_round(int fd, uint32_t events, void *arg)
 	    clock_mono_ns(&clock_system) < d->settle_until_ns) {
 		loop_timer_set(d->scan, d->o->stage.quiet_ms / 2 + 1);
 	} else if (d->ending) {
-		/* What is still written now nobody waits for. */
-		loop_stop(d->loop, 0);
+		/* What is still written to FROM now nobody waits for. */
+		d->settled = true;
+		stop_when_done(d);
 	} else {
 		loop_timer_set(d->scan, d->last_rc == -1 || d->last.failed > 0 ?
 		    AGAIN_MS : SCAN_MS);
@@ -145,7 +208,10 @@ end(struct daemon *d, bool again_is_now)
 	d->ending = true;
 	d->settle_until_ns = clock_mono_ns(&clock_system) +
 	    SETTLE_QUIETS * d->o->stage.quiet_ms * NS_PER_MS;
+	d->settled = false;
 	start_round(d);
+	if (d->snapshots != NULL)
+		snapshot_server_end(d->snapshots);
 	/* A thread in a file system that hangs is not waited for. */
 	if (atomic_load(&d->cancel))
 		loop_stop(d->loop, 0);
@@ -248,6 +314,8 @@ run(struct daemon *d, struct err *err)
 		loop_timer_set(d->room, 0);
 	}
 	rc = loop_run(d->loop, err);
+	snapshot_server_free(d->snapshots, THREADS_END_MS);
+	d->snapshots = NULL;
 	/* It may hang for ever; the process ends anyway. */
 	if (d->running)
 		return rc;
@@ -279,9 +347,9 @@ stage_daemon_run(const struct stage_daemon_options *o, unsigned *lost,
 		return -1;
 	if ((!o->drop_unfinished || stage_drop_unfinished(d.stage,
 	    clock_wall_ns(&clock_system), err) == 0) &&
-	    start_watching(&d, err) == 0)
+	    start_watching(&d, err) == 0 && start_snapshots(&d, err) == 0)
 		rc = run(&d, err);
-	*lost = d.last.failed + (d.running ? 1 : 0);
+	*lost = d.last.failed + d.unwritten + (d.running ? 1 : 0);
 	/* The thread that still runs has the rest. */
 	if (d.running)
 		return rc;

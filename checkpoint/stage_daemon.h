@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_daemon.h - staging as long as a job runs: notices saves, copies them in a
- * thread, and decides which directory the trainer sees.
+ * thread, decides which directory the trainer sees, and takes snapshots.
  */
 #ifndef HOLDFAST_CHECKPOINT_STAGE_DAEMON_H
 #define HOLDFAST_CHECKPOINT_STAGE_DAEMON_H
@@ -15,6 +15,7 @@ struct stage_daemon_options {
 	struct stage_options	 stage;		/* cancel is the daemon's */
 	uint64_t		 budget;	/* bytes FROM may hold; 0: no limit */
 	const char		*link;		/* what the trainer sees, or NULL */
+	const char		*socket;	/* takes snapshots there, or NULL */
 	bool			 once;		/* one round, then end */
 	bool			 drop_unfinished;	/* first; no trainer runs */
 	bool			 end_with_input;	/* when standard input ends */

@@ -102,6 +102,9 @@ static const struct opt options[] = {
 	{ "link", 0, OPT_TEXT, OFFSET(link), "PATH",
 	    "stage: the link to FROM, or to TO while FROM has no room", NULL,
 	    .cli_only = true },
+	{ "socket", 0, OPT_TEXT, OFFSET(socket), "PATH",
+	    "stage: take ranks' snapshots there; latest: wait for them", NULL,
+	    .cli_only = true },
 	{ NULL }
 };
 
@@ -155,7 +158,8 @@ check_options(const struct verb *v, const struct action_values *o, int action)
 		{ o->keep != 1, "keep", "stage" },
 		{ o->nodes != 1, "nodes", "stage" },
 		{ o->node != NULL, "node", "stage" },
-		{ o->link != NULL, "link", "stage" }
+		{ o->link != NULL, "link", "stage" },
+		{ o->socket != NULL, "socket", "latest stage" }
 	};
 	struct err err = {0};
 	size_t i;

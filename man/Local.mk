@@ -2,6 +2,7 @@
 dist_man_MANS += \
 	%D%/holdfast.1 \
 	%D%/holdfast-checkpoint.1 \
+	%D%/holdfast-checkpoint.3 \
 	%D%/holdfast-diagnose.1 \
 	%D%/holdfast-rules.1 \
 	%D%/holdfast-run.1 \

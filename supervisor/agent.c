@@ -446,6 +446,8 @@ clean_socket_dir(struct agent *a)
 		return;
 	snprintf(path, sizeof(path), "%s/agent", a->spec->socket_dir);
 	unlink(path);
+	snprintf(path, sizeof(path), "%s/snapshots", a->spec->socket_dir);
+	unlink(path);
 	snprintf(path, sizeof(path), "%s/spool", a->spec->socket_dir);
 	if (empty)
 		unlink(path);

@@ -133,7 +133,8 @@ spawn(struct staging *st, const int in[2], const int out[2], struct err *err)
 	char room[24], speed[24];
 	const char *argv[] = { "holdfast", "checkpoint", "stage", "--json",
 	    "--end-with-input", "--room", room, "--bandwidth", speed, "--link",
-	    st->places.link, st->places.fast, st->places.durable, NULL };
+	    st->places.link, "--socket", st->places.socket, st->places.fast,
+	    st->places.durable, NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t none;

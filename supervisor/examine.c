@@ -292,7 +292,7 @@ static void
 start_selection(struct supervisor *s, int64_t before_step)
 {
 	const struct run_options *o = &s->spec->options;
-	const char *argv[12] = { CHILD_SELF, "checkpoint", "latest", "--json",
+	const char *argv[14] = { CHILD_SELF, "checkpoint", "latest", "--json",
 	    "--quarantine", o->quarantine };
 	static const struct child_result failed = { .end = CHILD_STUCK };
 	char before[24], dir[PATH_MAX];
@@ -318,6 +318,8 @@ start_selection(struct supervisor *s, int64_t before_step)
 	if (stage.on) {
 		argv[n++] = "--staged";
 		argv[n++] = stage.fast;
+		argv[n++] = "--socket";
+		argv[n++] = stage.socket;
 	}
 	argv[n++] = dir;
 	if (start_child(s, argv, CHECKPOINT_DEADLINE_MS, on_selected,

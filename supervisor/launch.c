@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/snapshot_wire.h"
 #include "common/buf.h"
 #include "common/json.h"
 #include "supervisor/run_stage.h"
@@ -22,6 +23,7 @@ struct places {
 	char		 attempt[16];
 	const char	*checkpoint_dir;
 	const char	*run_dir;
+	const char	*socket;	/* for snapshots, or NULL */
 };
 
 static const char *
@@ -144,6 +146,7 @@ set_holdfast(const struct supervisor *s, const struct places *p, cJSON *env)
 		json_add_text(env, "HOLDFAST_CHECKPOINT_DIR", p->checkpoint_dir);
 	/* null takes a variable away: nothing of an earlier attempt, or of an
 	 * outer run, may reach this one. */
+	json_add_text(env, SNAPSHOT_SOCKET_ENV, p->socket);
 	if (sel->result == SELECTION_FOUND) {
 		json_add_text(env, "HOLDFAST_RESUME_FROM", sel->path);
 		if (sel->step != JSON_UNKNOWN)
@@ -247,6 +250,7 @@ launch_order(struct supervisor *s, int attempt, struct err *err)
 	run_spec_absolute(s->spec, o->checkpoint_dir, save_dir);
 	run_stage_places(s->spec, &stage);
 	p.checkpoint_dir = stage.on ? stage.link : save_dir;
+	p.socket = stage.on ? stage.socket : NULL;
 	snprintf(p.attempt, sizeof(p.attempt), "%d", attempt);
 	if (s->selection.result == SELECTION_FOUND) {
 		p.checkpoint = s->selection.path;

@@ -155,11 +155,14 @@ monitor_stage(struct supervisor *s, const cJSON *note)
 	else if (strcmp(kind, "failed") == 0 && !s->stage_failed)
 		supervisor_say(s, "staged checkpoint %s could not be copied, trying "
 		    "again: %s", name, why);
+	else if (strcmp(kind, "lost") == 0 && !s->stage_failed)
+		supervisor_say(s, "%s could not be written: %s", name, why);
 	else if (strcmp(kind, "ended") == 0 && json_int(event, "left", 0) > 0)
 		supervisor_say(s, "%lld staged checkpoints are not durable",
 		    (long long)json_int(event, "left", 0));
 	/* Said once until something succeeds. */
-	s->stage_failed = strcmp(kind, "failed") == 0;
+	s->stage_failed = strcmp(kind, "failed") == 0 ||
+	    strcmp(kind, "lost") == 0;
 	r = journal_record("stage", s->history.attempt);
 	cJSON_AddItemToObject(r, "stage", cJSON_Duplicate(event, true));
 	journal_append(s->journal, r, NULL, NULL);

@@ -113,4 +113,6 @@ run_stage_places(const struct run_spec *s, struct run_stage *out)
 		    hash(s->dir));
 	run_spec_absolute(s, o->checkpoint_dir, out->durable);
 	snprintf(out->link, sizeof(out->link), "%.4000s/stage", s->dir);
+	snprintf(out->socket, sizeof(out->socket), "%s/snapshots",
+	    s->socket_dir);
 }

@@ -5,6 +5,7 @@
  *   fast     where saves go: DIR/NAME-HASH of --stage SIZE:DIR, in memory by default
  *   durable  --checkpoint-dir
  *   link     RUN/stage, what the trainer is told: one of the two
+ *   socket   HOLDFAST_STAGE_SOCKET: takes snapshots (holdfast-checkpoint.h)
  */
 #ifndef HOLDFAST_SUPERVISOR_RUN_STAGE_H
 #define HOLDFAST_SUPERVISOR_RUN_STAGE_H
@@ -20,6 +21,7 @@ struct run_stage {
 	char	fast[PATH_MAX];
 	char	durable[PATH_MAX];
 	char	link[PATH_MAX];
+	char	socket[PATH_MAX];
 };
 
 /* Checks --stage and what it needs; before the run has a directory. */

@@ -12,6 +12,7 @@ lint_tests = \
 	%D%/lint/includes.sh \
 	%D%/lint/style.sh \
 	%D%/lint/manpages.sh \
+	%D%/lint/api.sh \
 	%D%/lint/options.sh
 
 # The longest first: with make -j2 they start first.
@@ -29,6 +30,7 @@ flow_tests = \
 	%D%/flow/follow.sh \
 	%D%/flow/refuse.sh \
 	%D%/flow/stage.sh \
+	%D%/flow/snapshot.sh \
 	%D%/flow/checkpoint.sh
 
 TEST_EXTENSIONS = .sh
@@ -63,6 +65,7 @@ EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/flow/fake-rank \
 	%D%/flow/fake-layout \
 	%D%/flow/fake-saver \
+	%D%/flow/fake-snapper \
 	%D%/flow/query.py
 
 # Parts of `make check`, by themselves.
