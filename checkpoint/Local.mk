@@ -52,6 +52,7 @@ libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/action_select.c \
 	%D%/action_stage.c \
 	%D%/action_verify.c \
+	%D%/api.c \
 	%D%/beside.c %D%/beside.h \
 	%D%/print.c %D%/print.h \
 	%D%/prune.c %D%/prune.h \
@@ -90,7 +91,7 @@ libcheckpoint_la_LIBADD = libcommon.la $(ISAL_LIBS) $(XXHASH_LIBS) $(ZLIB_LIBS) 
 # The installed library: the same objects, without the verb, behind a small header.
 lib_LTLIBRARIES += libholdfast-checkpoint.la
 include_HEADERS += %D%/holdfast-checkpoint.h
-libholdfast_checkpoint_la_SOURCES = %D%/api.c
+libholdfast_checkpoint_la_SOURCES =
 libholdfast_checkpoint_la_LIBADD = libcheckpoint.la
 libholdfast_checkpoint_la_LDFLAGS = -version-info 0:0:0 -no-undefined \
 	-export-symbols-regex '^holdfast_checkpoint_'

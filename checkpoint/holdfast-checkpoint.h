@@ -40,7 +40,8 @@ const char *holdfast_checkpoint_state_name(enum holdfast_checkpoint_state);
 #define HOLDFAST_CHECKPOINT_UNKNOWN	INT64_MIN
 
 struct holdfast_checkpoint_options {
-	/* structure only (milliseconds), or every byte */
+	/* structure only (milliseconds), or every byte; of VALID then only that much
+	 * is known */
 	int		structure_only;
 	/* threads; 0: the number of cores, at most 4 */
 	int		threads;
