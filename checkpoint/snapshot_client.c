@@ -291,9 +291,15 @@ take_room(struct holdfast_checkpoint_client *c, uint64_t bytes, bool more,
 	}
 	if (code == 0 && need > a->mapped)
 		code = fail_lost(error, size);
-	if (code == 0)
-		c->used = need;
-	return code;
+	if (code != 0)
+		return code;
+	c->used = need;
+	/* By the copy that follows. */
+	if (a->populated < need)
+		a->populated = need;
+	if (a->touched < need)
+		a->touched = need;
+	return 0;
 }
 
 static int

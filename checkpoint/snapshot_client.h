@@ -30,6 +30,7 @@ struct client_area {
 	uint64_t		 bytes;
 	uint8_t			*map;		/* NULL, or `mapped' bytes */
 	uint64_t		 mapped;
+	uint64_t		 populated, touched;	/* bytes of the map */
 	enum client_area_state	 state;
 	struct snapshot_message	 commit;
 };

@@ -20,6 +20,7 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE	23	/* Linux 5.14 */
 #endif
+#define STEP		((uint64_t)16 << 20)	/* made ready between messages */
 #define AGAIN_MS	200
 #define SEND_S		10
 
@@ -60,7 +61,7 @@ snapshot_link_connect(const char *path, int *out, char *text, size_t size)
 int
 snapshot_link_map(struct client_area *a)
 {
-	void *map;
+	uint8_t *map;
 
 	if (a->mapped >= a->bytes)
 		return 0;
@@ -71,6 +72,8 @@ snapshot_link_map(struct client_area *a)
 		return -1;
 	/* A data loader that is forked has no business in it. */
 	madvise(map, a->bytes, MADV_DONTFORK);
+	if (map != a->map)
+		a->populated = a->touched = 0;
 	a->map = map;
 	a->mapped = a->bytes;
 	return 0;
@@ -84,6 +87,50 @@ close_area(struct client_area *a)
 	if (a->fd != -1)
 		close(a->fd);
 	*a = (struct client_area){ .fd = -1 };
+}
+
+/* A step of an idle area that `done' counts in; false when there is none. */
+static bool
+take_step(struct client_area *a, uint64_t *done, uint8_t **from, uint64_t *len)
+{
+	if (a->state != CLIENT_IDLE || *done >= a->mapped)
+		return false;
+	*from = a->map + *done;
+	*len = a->mapped - *done < STEP ? a->mapped - *done : STEP;
+	*done += *len;
+	return true;
+}
+
+/*
+ * Does a step of what makes areas ready, unless the rank wants something: first all
+ * pages are mapped, then a byte of each is read.  Where a hypervisor shadows page
+ * tables, the first access to a page that is mapped leaves the virtual machine (some
+ * 8 us), and it has to look at each again when others are mapped in between.
+ *
+ * Nobody else touches an idle area before this thread has read that it was granted.
+ * False when there is nothing to do.
+ */
+static bool
+make_ready(struct holdfast_checkpoint_client *c)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), len = 0, at;
+	bool idle, populate = false, touch = false;
+	uint8_t *from = NULL;
+	unsigned i;
+
+	pthread_mutex_lock(&c->mutex);
+	idle = !c->asking && c->filling == -1;
+	for (i = 0; i < SNAPSHOT_AREAS && idle && !populate; i++)
+		populate = take_step(&c->areas[i], &c->areas[i].populated, &from,
+		    &len);
+	for (i = 0; i < SNAPSHOT_AREAS && idle && !populate && !touch; i++)
+		touch = take_step(&c->areas[i], &c->areas[i].touched, &from, &len);
+	pthread_mutex_unlock(&c->mutex);
+	if (populate)
+		madvise(from, len, MADV_POPULATE_WRITE);
+	for (at = 0; at < len && touch; at += page)
+		(void)*(const volatile uint8_t *)(from + at);
+	return populate || touch;
 }
 
 static void
@@ -102,33 +149,21 @@ take_area(struct holdfast_checkpoint_client *c, const struct snapshot_message *m
     int passed)
 {
 	struct client_area *a = &c->areas[m->area];
-	uint64_t bytes, old = a->mapped;
+	uint64_t bytes;
 
 	if (passed != -1) {
 		close_area(a);
 		a->fd = passed;
-		old = 0;
 	}
 	/* It cannot shrink, so what is mapped can be written. */
 	if (a->fd == -1 || snapshot_area_check(a->fd, &bytes, NULL) == -1 ||
 	    bytes < m->bytes)
 		return false;
 	a->bytes = m->bytes;
-	if (m->begun) {
+	if (m->begun)
 		take_answer(c, m);
-		return true;
-	}
-	if (a->state == CLIENT_IDLE && snapshot_link_map(a) == 0 &&
-	    a->mapped > old) {
-		uint8_t *from = a->map + old;
-		uint64_t len = a->mapped - old;
-
-		/* Nobody else touches an idle area before this thread has read
-		 * that it was granted. */
-		pthread_mutex_unlock(&c->mutex);
-		madvise(from, len, MADV_POPULATE_WRITE);
-		pthread_mutex_lock(&c->mutex);
-	}
+	else if (a->state == CLIENT_IDLE)
+		(void)snapshot_link_map(a);
 	return true;
 }
 
@@ -237,7 +272,8 @@ listen_once(struct holdfast_checkpoint_client *c)
 	struct snapshot_message m;
 	int passed, rc;
 
-	if (poll(p, 2, -1) == -1 || p[0].revents != 0)
+	rc = poll(p, 2, make_ready(c) ? 0 : -1);
+	if (rc < 1 || p[0].revents != 0)
 		return;
 	/* Only this thread reads, and only it changes fd. */
 	rc = snapshot_receive(c->fd, &m, &passed);
