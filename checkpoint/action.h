@@ -16,6 +16,7 @@ struct action_values {
 	bool		 force, dry_run;
 	bool		 xxhsum;
 	bool		 once, drop_unfinished, end_with_input;
+	bool		 write_manifest;
 	int64_t		 jobs, before_step, quiet_ms;
 	int64_t		 bandwidth, room;	/* bytes (a second) */
 	int64_t		 keep, nodes;

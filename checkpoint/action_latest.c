@@ -12,6 +12,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "checkpoint/action.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/print.h"
 #include "checkpoint/quarantine.h"
 #include "checkpoint/snapshot_flush.h"
@@ -159,7 +160,7 @@ action_latest(const struct verb *v, const struct action_values *o, int n,
 {
 	struct latest_options opts = { .before_step = o->before_step,
 	    .quiet_ms = o->quiet_ms, .structure_only = o->structure,
-	    .full = o->full,
+	    .full = o->full, .keep_digests = o->write_manifest,
 	    .threads = (int)o->jobs };
 	struct checkpoints cs = {0};
 	struct err err = {0};
@@ -189,6 +190,10 @@ action_latest(const struct verb *v, const struct action_values *o, int n,
 	}
 	if (strcmp(o->quarantine, "auto") == 0 && chosen > 0)
 		move_broken(v, &cs, chosen, paths[0], o->staged, moved);
+	if (o->write_manifest && chosen >= 0 &&
+	    manifest_is_due(&cs.list[chosen]) &&
+	    manifest_write(&cs.list[chosen], NULL, NULL, 0, &err) == -1)
+		verb_fail(v, &err);
 	rc = chosen >= 0 ? EXIT_OK : EXIT_NEGATIVE;
 	if (!o->json)
 		show_latest(&cs, chosen, moved, paths[0]);

@@ -119,7 +119,8 @@ int
 action_manifest(const struct verb *verb, const struct action_values *o, int n,
     char **paths)
 {
-	struct checkpoint_options opts = { .threads = (int)o->jobs };
+	struct checkpoint_options opts = { .keep_digests = true,
+	    .threads = (int)o->jobs };
 	struct action a = { .verb = verb, .o = o, .all_written = true };
 	struct checkpoints cs = {0};
 	struct err err = {0};

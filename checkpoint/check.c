@@ -9,28 +9,32 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/proof.h"
 
 #define CORRUPT		HOLDFAST_CHECKPOINT_CORRUPT
 #define UNREADABLE	HOLDFAST_CHECKPOINT_UNREADABLE
 
-/* The manifest's digests, unless the format's own pass found them along. */
+/* The digests of a file as a whole, unless the format's own pass found them along;
+ * against those of its manifest. */
 static void
-compare(struct input *in, const struct check *check, struct report *r,
+finish_digests(struct input *in, const struct check *check, struct report *r,
     struct proof_file *proof)
 {
 	struct pass_ranges none = {0};
 	struct pass_digests *d = check->digests;
+	const struct manifest_file *entry = proof->entry;
 
-	if (d != NULL && !d->done && in->size == proof->entry->size &&
+	if (d != NULL && !d->done && (entry == NULL || in->size == entry->size) &&
 	    !report_is_bad(r) && pass_run(in, &none, check, r) == -1)
 		return;
-	proof_compare(proof, in, d, check);
+	if (entry != NULL)
+		proof_compare(proof, in, d, check);
 }
 
 static void
-check_once(const struct part *p, const struct check *check, bool again,
+check_once(struct part *p, const struct check *check, bool again,
     struct report *r, struct proof_file *proof)
 {
 	const struct format *format = p->format;
@@ -51,14 +55,19 @@ check_once(const struct part *p, const struct check *check, bool again,
 		goto out;
 	if (again)
 		input_forget(&in);
+	if (check->keep && check->digests->chunk_size == 0)
+		check->digests->chunk_size = manifest_chunk_size(in.size);
 	if (p->extents != NULL)
 		torch_zip_check_extents(&in, p->extents, p->n_extents, check, r);
 	else if (format != NULL)
 		format->check(&in, check, r);
-	if (proof->entry != NULL)
-		compare(&in, check, r, proof);
+	finish_digests(&in, check, r, proof);
 	if (!p->any_content)
 		input_check_unchanged(&in, r);
+	if (check->keep && check->digests->done) {
+		p->kept_size = in.size;
+		p->kept_mtime_ns = file_mtime_ns(&in.st);
+	}
 	input_close(&in);
 out:
 	item_fini(&it);
@@ -70,9 +79,9 @@ is_wrong(const struct report *r, const struct proof_file *proof)
 	return r->state == CORRUPT || proof->differs;
 }
 
-/* One read, with the digests that the manifest asks for. */
+/* One read, with the digests that the manifest asks for, or that one needs. */
 static void
-check_digests(const struct part *p, const struct check *base, bool again,
+check_digests(struct part *p, const struct check *base, bool again,
     struct report *r, struct proof_file *proof)
 {
 	const struct manifest_file *entry = proof->entry;
@@ -80,17 +89,23 @@ check_digests(const struct part *p, const struct check *base, bool again,
 	struct check check = *base;
 
 	*proof = (struct proof_file){ .entry = entry };
-	if (entry != NULL && !check.structure_only) {
-		d.chunk_size = entry->chunk_size;
-		d.want_whole = entry->chunk_size == 0;
+	check.keep = check.keep && !check.structure_only;
+	if ((entry != NULL && !check.structure_only) || check.keep) {
+		d.chunk_size = entry != NULL ? entry->chunk_size : 0;
+		d.want_whole = d.chunk_size == 0 || check.keep;
 		check.digests = &d;
 	}
 	check_once(p, &check, again, r, proof);
-	free(d.chunks);
+	if (check.keep) {
+		free(p->kept.chunks);
+		p->kept = d;
+	} else {
+		free(d.chunks);
+	}
 }
 
 static void
-check_part(const struct part *p, const struct check *check, struct report *r,
+check_part(struct part *p, const struct check *check, struct report *r,
     struct proof_file *proof)
 {
 	struct proof_file first_proof;
@@ -166,10 +181,10 @@ owner(const struct pool *pool, size_t task)
 }
 
 /* Its own parts, then those that only its manifest knows. */
-static const struct part *
+static struct part *
 part_of(const struct pool *pool, size_t c, size_t i)
 {
-	const struct parts *parts = &pool->list[c].parts;
+	struct parts *parts = &pool->list[c].parts;
 
 	return i < parts->n ? &parts->list[i] :
 	    &pool->proofs[c].extra.list[i - parts->n];
@@ -180,7 +195,7 @@ pool_work(void *arg)
 {
 	struct pool *pool = arg;
 	struct check check = { .structure_only = pool->opts->structure_only,
-	    .crew = &pool->crew };
+	    .keep = pool->opts->keep_digests, .crew = &pool->crew };
 	size_t task, c;
 
 	if (posix_memalign((void **)&check.block, 4096, PASS_BLOCK) != 0)

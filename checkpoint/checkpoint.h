@@ -42,6 +42,8 @@ struct checkpoint_options {
 	bool	structure_only;
 	/* what its manifest says was found valid, and is unchanged, is not read */
 	bool	trust_manifest;
+	/* keep the digests of what is read, for manifest_write() */
+	bool	keep_digests;
 	int	threads;		/* 0: cores, at most 4 */
 	/* told the bytes read so far in all, from any thread; may be NULL */
 	void	(*progress)(void *arg, uint64_t bytes);
@@ -86,6 +88,7 @@ struct latest_options {
 	int64_t	now_ns;			/* since 1970; for quiet_ms */
 	bool	structure_only;
 	bool	full;			/* read what its manifest stands for, too */
+	bool	keep_digests;		/* of the chosen one */
 	int	threads;
 };
 

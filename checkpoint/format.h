@@ -39,6 +39,7 @@ struct check {
 	bool		 structure_only;
 	uint8_t		*block;		/* PASS_BLOCK bytes */
 	struct crew	*crew;		/* threads that may help; may be NULL */
+	bool		 keep;		/* the digests go to the part */
 	struct pass_digests *digests;	/* to be found along; may be NULL */
 	/* told the bytes of tensor data read so far; may be NULL */
 	void		(*progress)(void *arg, uint64_t bytes);
@@ -59,6 +60,10 @@ struct part {
 	struct extent		*extents;	/* owned; NULL: the file as a whole */
 	size_t			 n_extents;
 	bool			 any_content;	/* need not be a checkpoint file */
+	/* what was found when all of it was read, if that was asked for */
+	struct pass_digests	 kept;		/* chunks owned; done: it is set */
+	uint64_t		 kept_size;
+	int64_t			 kept_mtime_ns;
 };
 
 struct parts {

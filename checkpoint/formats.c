@@ -218,6 +218,7 @@ parts_fini(struct parts *parts)
 		free(parts->list[i].path);
 		free(parts->list[i].name);
 		free(parts->list[i].extents);
+		free(parts->list[i].kept.chunks);
 	}
 	free(parts->list);
 	memset(parts, 0, sizeof(*parts));

@@ -290,7 +290,8 @@ checkpoints_latest(struct checkpoints *cs, const struct latest_options *o,
     long *chosen, struct err *err)
 {
 	struct checkpoint_options opts = { .structure_only = o->structure_only,
-	    .trust_manifest = !o->full, .threads = o->threads };
+	    .trust_manifest = !o->full, .keep_digests = o->keep_digests,
+	    .threads = o->threads };
 	size_t i;
 
 	*chosen = -1;

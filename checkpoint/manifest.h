@@ -80,14 +80,21 @@ bool	manifest_stands(const struct manifest *, const char *checkpoint,
 int	manifest_list(const char *checkpoint, bool is_dir, struct names *,
 	    struct err *err);
 
+/* A check read all of it, kept the digests, and found it valid; its manifest does not
+ * stand. */
+bool	manifest_is_due(const struct checkpoint *c);
+
+/* Of the chunks of a file so large: 64 MiB, less for files that would have few. */
+uint32_t manifest_chunk_size(uint64_t size);
+
 /*
  * Writes the manifest of c, which checkpoint_check() found valid after reading all of
  * it, or which is a folder of no known format (its manifest then says what belongs to
  * it).  Syncs the files first: a manifest must not outlive them.  `at' is where the
  * files are when they were copied meanwhile, otherwise NULL.  known[n_known] are
  * digests that are known already, of files with the same path ("" or its name for a
- * single file), size and mtime; others are read now.  ERR_BUSY when a file changed
- * since the check.
+ * single file), size and mtime; so are those that the check kept.  Others are read
+ * now.  ERR_BUSY when a file changed since the check.
  */
 int	manifest_write(const struct checkpoint *c, const char *at,
 	    const struct manifest_file *known, size_t n_known, struct err *err);

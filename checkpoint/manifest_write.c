@@ -18,6 +18,7 @@
 #include "common/text.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/manifest_text.h"
+#include "checkpoint/proof.h"
 
 #define SEAL_HEAD	",\"seal\":\""
 #define SEAL_LEN	(sizeof(SEAL_HEAD) - 1 + DIGEST_TEXT_MAX - 1 + 3)
@@ -170,9 +171,8 @@ manifest_stands(const struct manifest *m, const char *checkpoint, bool is_dir)
 	return stands;
 }
 
-/* 64 MiB; less for files that would have few of those. */
-static uint32_t
-chunk_size(uint64_t size)
+uint32_t
+manifest_chunk_size(uint64_t size)
 {
 	uint32_t chunk = CHUNK_MIN;
 
@@ -185,7 +185,7 @@ static int
 hash_file(struct input *in, struct manifest_file *f, uint8_t *block,
     struct report *r)
 {
-	struct pass_digests d = { .chunk_size = chunk_size(in->size),
+	struct pass_digests d = { .chunk_size = manifest_chunk_size(in->size),
 	    .want_whole = true };
 	struct check check = { .block = block, .digests = &d };
 	struct pass_ranges none = {0};
@@ -212,6 +212,56 @@ find_known(const struct manifest_file *known, size_t n, bool is_dir,
 	return NULL;
 }
 
+static bool
+may_have_one(const struct checkpoint *c)
+{
+	return (c->report.state == HOLDFAST_CHECKPOINT_VALID &&
+	    c->report.contents_read) || (c->is_dir && c->format == NULL &&
+	    c->report.state == HOLDFAST_CHECKPOINT_UNVERIFIED);
+}
+
+/* What the check found when it read the file; 1, 0 when it did not keep that, -1
+ * when memory is short. */
+static int
+take_kept(const struct checkpoint *c, struct manifest_file *f)
+{
+	const struct part *p;
+	size_t i;
+
+	for (i = 0; i < c->parts.n; i++) {
+		p = &c->parts.list[i];
+		if (!p->kept.done || p->kept_size != f->size ||
+		    p->kept_mtime_ns != f->mtime_ns ||
+		    strcmp(proof_path(c, p), f->path) != 0)
+			continue;
+		f->whole = p->kept.whole;
+		if (p->kept.n_chunks == 0)
+			return 1;
+		f->chunks = malloc(p->kept.n_chunks * sizeof(*f->chunks));
+		if (f->chunks == NULL)
+			return -1;
+		memcpy(f->chunks, p->kept.chunks,
+		    p->kept.n_chunks * sizeof(*f->chunks));
+		f->n_chunks = p->kept.n_chunks;
+		f->chunk_size = p->kept.chunk_size;
+		return 1;
+	}
+	return 0;
+}
+
+bool
+manifest_is_due(const struct checkpoint *c)
+{
+	size_t i;
+
+	if (!may_have_one(c) || (c->format != NULL && c->format->file_set))
+		return false;
+	for (i = 0; i < c->parts.n; i++)
+		if (c->parts.list[i].kept.done)
+			return true;
+	return false;
+}
+
 struct writer {
 	const struct checkpoint		*c;
 	const char			*at;
@@ -229,7 +279,7 @@ add_file(struct writer *w, const char *name, struct err *err)
 	const struct manifest_file *k;
 	struct input in = { .fd = -1 };
 	struct report r;
-	int rc = -1;
+	int rc = -1, kept;
 
 	report_init(&r);
 	if (path == NULL || f == NULL) {
@@ -248,10 +298,14 @@ add_file(struct writer *w, const char *name, struct err *err)
 		goto out;
 	}
 	k = find_known(w->known, w->n_known, w->c->is_dir, f);
-	if (k != NULL)
+	if (k != NULL) {
 		f->whole = k->whole;
-	else if (hash_file(&in, f, w->block, &r) == -1)
+	} else if ((kept = take_kept(w->c, f)) == -1) {
+		err_memory(err);
 		goto out;
+	} else if (kept == 0 && hash_file(&in, f, w->block, &r) == -1) {
+		goto out;
+	}
 	/* a save nobody synced could lose its end to a power cut later */
 	if (fsync(in.fd) == -1 && errno != EINVAL && errno != EROFS) {
 		err_errno(err, "cannot sync %s", path);
@@ -367,14 +421,6 @@ check_names(const struct names *names, struct err *err)
 	}
 	buf_fini(&clean);
 	return same ? 0 : -1;
-}
-
-static bool
-may_have_one(const struct checkpoint *c)
-{
-	return (c->report.state == HOLDFAST_CHECKPOINT_VALID &&
-	    c->report.contents_read) || (c->is_dir && c->format == NULL &&
-	    c->report.state == HOLDFAST_CHECKPOINT_UNVERIFIED);
 }
 
 int

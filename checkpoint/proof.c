@@ -15,9 +15,8 @@
 #define UNVERIFIED	HOLDFAST_CHECKPOINT_UNVERIFIED
 #define NAME_MAX_SHOWN	REPORT_NAME_MAX
 
-/* The path of a part in a manifest: a lone file goes by its last component. */
-static const char *
-path_of(const struct checkpoint *c, const struct part *p)
+const char *
+proof_path(const struct checkpoint *c, const struct part *p)
 {
 	const char *slash = strrchr(p->name, '/');
 
@@ -29,7 +28,7 @@ proof_entry(const struct proof *proof, const struct checkpoint *c,
     const struct part *p)
 {
 	return proof->found != MANIFEST_FOUND ? NULL :
-	    manifest_find(&proof->m, path_of(c, p));
+	    manifest_find(&proof->m, proof_path(c, p));
 }
 
 /* Its files that the format does not speak of are read as well. */
@@ -44,7 +43,7 @@ add_extra(struct proof *proof, const struct checkpoint *c)
 	if (known == NULL)
 		return -1;
 	for (i = 0; i < c->parts.n; i++) {
-		f = manifest_find(&proof->m, path_of(c, &c->parts.list[i]));
+		f = manifest_find(&proof->m, proof_path(c, &c->parts.list[i]));
 		if (f != NULL)
 			known[f - proof->m.files] = true;
 	}

@@ -37,6 +37,9 @@ struct proof {
 int	proof_load(struct proof *, const struct checkpoint *c);
 void	proof_fini(struct proof *);
 
+/* The path of a part in a manifest: a lone file goes by its last component. */
+const char *proof_path(const struct checkpoint *, const struct part *);
+
 /* What the manifest knows of a part, or NULL. */
 const struct manifest_file *proof_entry(const struct proof *,
 	    const struct checkpoint *, const struct part *);

@@ -292,12 +292,12 @@ static void
 start_selection(struct supervisor *s, int64_t before_step)
 {
 	const struct run_options *o = &s->spec->options;
-	const char *argv[14] = { CHILD_SELF, "checkpoint", "latest", "--json",
-	    "--quarantine", o->quarantine };
+	const char *argv[15] = { CHILD_SELF, "checkpoint", "latest", "--json",
+	    "--write-manifest", "--quarantine", o->quarantine };
 	static const struct child_result failed = { .end = CHILD_STUCK };
 	char before[24], dir[PATH_MAX];
 	struct run_stage stage;
-	int n = 6;
+	int n = 7;
 
 	child_cancel(s->checkpoint_child);
 	s->checkpoint_child = NULL;

@@ -23,7 +23,10 @@ says() {
 newest() {
 	c latest --json "$1" | "$python" -c 'import json, sys; print(json.load(sys.stdin)["step"])'
 }
-picture() { (cd "$1" && find . -type f -exec cksum {} + | sort && find . -type l | sort); }
+picture() {
+	(cd "$1" && find . -type f ! -name '*.holdfast-manifest.json' -exec cksum {} + | sort &&
+	    find . -type l | sort)
+}
 break_file() { truncate -s 200 "$1"; }
 
 declare -A broken=([megatron]=iter_0000020/mp_rank_01/model_optim_rng.pt
@@ -42,6 +45,8 @@ for kind in megatron deepspeed hf lightning; do
 	check "$kind: selected" says "selected step 10" 0 select 10 "$kind"
 	check "$kind: resumes at 10" resumes "$kind" "$kind" 10
 	check "$kind: latest agrees" [ "$(newest "$kind")" = 10 ]
+	check "$kind: its manifest is written" says "latest" 0 latest --write-manifest "$kind"
+	check "$kind: and stands" says "unchanged since" 0 latest "$kind"
 	check "$kind: once more" says "is the newest already" 0 select 10 "$kind"
 	check "$kind: undone" says "moved back" 0 select --undo "$kind"
 	picture "$kind" >after

@@ -388,6 +388,63 @@ START_TEST(known_digests_are_taken)
 }
 END_TEST
 
+/* A check that keeps the digests; nothing is read again for the manifest, so that what
+ * changes in between, time and size apart, is found later. */
+static void
+check_keeping(struct checkpoint *c, const char *path, const char *file)
+{
+	struct checkpoint_options o = { .keep_digests = true,
+	    .trust_manifest = true, .threads = 1 };
+	struct err err = {0};
+	struct stat st;
+
+	set_time(file, 1000);
+	ck_assert_int_eq(checkpoint_look(c, path), 0);
+	ck_assert_int_eq(checkpoint_check(c, 1, &o, NULL, NULL, &err), 0);
+	ck_assert_int_eq(c->report.state, VALID);
+	ck_assert(manifest_is_due(c));
+	ck_assert_int_eq(stat(file, &st), 0);
+	overwrite(file, st.st_size / 2, "\1\2\3\4", 4, 1000);
+	ck_assert_msg(manifest_write(c, NULL, NULL, 0, &err) == 0, "%s",
+	    err.text);
+	checkpoint_fini(c);
+	expect(path, CORRUPT, "");
+	/* It stands for what it knows: nothing is read, nothing is due. */
+	ck_assert_int_eq(checkpoint_look(c, path), 0);
+	ck_assert_int_eq(checkpoint_check(c, 1, &o, NULL, NULL, &err), 0);
+	ck_assert(!manifest_is_due(c));
+	checkpoint_fini(c);
+}
+
+START_TEST(kept_digests_are_taken)
+{
+	const char *one = unit_path(unit_dir(), "step_7.safetensors");
+	char dcp[4096], piece[4200], path[4200];
+	struct checkpoint c;
+
+	/* without them it is not due, and all is read again */
+	check(&c, folder, false, false);
+	ck_assert(!manifest_is_due(&c));
+	checkpoint_fini(&c);
+	write_tensor(one, 7);
+	check_keeping(&c, one, one);
+	snprintf(dcp, sizeof(dcp), "%s/dcp", unit_dir());
+	snprintf(path, sizeof(path), "%s/", dcp);
+	fixture_mkdirs(path);
+	fixture_dcp(dcp);
+	snprintf(piece, sizeof(piece), "%s/__0_0.distcp", dcp);
+	check_keeping(&c, dcp, piece);
+	/* another save came: the old manifest is unusable, a new one due */
+	write_tensor(file_a, 3);
+	write_tensor(file_b, 4);
+	set_time(file_a, 2000);
+	set_time(file_b, 2000);
+	snprintf(path, sizeof(path), "%s/.holdfast-manifest.json", folder);
+	ck_assert_int_eq(unlink(path), 0);
+	check_keeping(&c, folder, file_a);
+}
+END_TEST
+
 START_TEST(folder_of_no_format)
 {
 	const char *any = unit_path(unit_dir(), "any");
@@ -426,6 +483,7 @@ add(TCase *t)
 	tcase_add_test(t, full_check_is_spared);
 	tcase_add_test(t, only_of_valid_ones);
 	tcase_add_test(t, known_digests_are_taken);
+	tcase_add_test(t, kept_digests_are_taken);
 	tcase_add_test(t, folder_of_no_format);
 }
 
