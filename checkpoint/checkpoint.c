@@ -99,6 +99,12 @@ checkpoint_step(const struct checkpoint *c)
 	return c->report.step != REPORT_UNKNOWN ? c->report.step : c->name_step;
 }
 
+bool
+checkpoint_needs_quiet(const struct checkpoint *c)
+{
+	return c->is_dir && (c->format == NULL || !c->format->marked);
+}
+
 const char *
 checkpoint_format_name(const struct checkpoint *c)
 {

@@ -35,6 +35,10 @@ void	checkpoint_fini(struct checkpoint *);
 /* The step its files tell, otherwise its name's, otherwise REPORT_UNKNOWN. */
 int64_t	checkpoint_step(const struct checkpoint *);
 
+/* Only time tells whether it is still written: what makes it whole is not written
+ * last.  (A file ends with that.) */
+bool	checkpoint_needs_quiet(const struct checkpoint *);
+
 /* The name of the format for people and JSON; NULL when not recognised. */
 const char *checkpoint_format_name(const struct checkpoint *);
 

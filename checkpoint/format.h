@@ -95,6 +95,8 @@ struct format {
 	bool		own_ranks;
 	/* the step in its name is the one its files tell, or something is wrong */
 	bool		named_step;
+	/* folder format: what makes it whole is written last */
+	bool		marked;
 	/* folder format: may be a part of a larger one */
 	bool		inside;
 	/* not a folder: the set of files that a file belongs to; complete() is

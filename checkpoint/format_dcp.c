@@ -378,5 +378,6 @@ const struct format format_dcp = {
 	.name = "dcp",
 	.recognise = recognise,
 	.complete = complete,
-	.inside = true
+	.inside = true,
+	.marked = true
 };

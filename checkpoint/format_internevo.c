@@ -154,5 +154,6 @@ const struct format format_internevo = {
 	.name = "internevo",
 	.recognise = recognise,
 	.complete = complete,
-	.enumerate = enumerate
+	.enumerate = enumerate,
+	.marked = true
 };

@@ -49,5 +49,6 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 const struct format format_nemo = {
 	.name = "nemo",
 	.recognise = recognise,
-	.complete = complete
+	.complete = complete,
+	.marked = true
 };

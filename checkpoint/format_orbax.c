@@ -140,5 +140,6 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 const struct format format_orbax = {
 	.name = "orbax",
 	.recognise = recognise,
-	.complete = complete
+	.complete = complete,
+	.marked = true
 };

@@ -79,5 +79,6 @@ const struct format format_snapshot = {
 	.name = "snapshot",
 	.recognise = recognise,
 	.complete = complete,
-	.same_step = true
+	.same_step = true,
+	.marked = true		/* renamed as a whole */
 };

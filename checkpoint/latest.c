@@ -267,7 +267,8 @@ static void
 apply_limits(struct checkpoint *c, const struct latest_options *o)
 {
 	int64_t step = checkpoint_step(c);
-	bool early = o->quiet_ms > 0 && c->mtime_ns != REPORT_UNKNOWN &&
+	bool early = o->quiet_ms > 0 && checkpoint_needs_quiet(c) &&
+	    c->mtime_ns != REPORT_UNKNOWN &&
 	    o->now_ns - c->mtime_ns < o->quiet_ms * 1000000;
 
 	c->held = early;

@@ -166,6 +166,7 @@ START_TEST(limits)
 {
 	struct latest_options o = { .before_step = 20, .threads = 1 };
 	int64_t now = clock_wall_ns(&clock_system);
+	char *sub;
 	long chosen;
 
 	add("step_10.pt", 10);
@@ -174,13 +175,26 @@ START_TEST(limits)
 	ck_assert_ptr_nonnull(strstr(cs.list[0].report.reason, "not before"));
 	o.before_step = 10;
 	ck_assert_str_eq(latest(&o, &chosen), "");
+	/* a file ends with what makes it whole, a folder may lack one */
 	o.before_step = REPORT_UNKNOWN;
 	o.quiet_ms = 3600000;
 	o.now_ns = now;
-	ck_assert_str_eq(latest(&o, &chosen), "");
+	ck_assert_str_eq(latest(&o, &chosen), "step_20.pt");
+	sub = fixture_path(dir, "step_30/");
+	fixture_mkdirs(sub);
+	free(sub);
+	add("step_30/model.pt", 30);
+	ck_assert_str_eq(latest(&o, &chosen), "step_20.pt");
 	ck_assert(cs.list[0].held);
 	o.now_ns = now + 2 * 3600 * NS_PER_S;
-	ck_assert_str_eq(latest(&o, &chosen), "step_20.pt");
+	ck_assert_str_eq(latest(&o, &chosen), "step_30");
+	/* unless its marker is there */
+	o.now_ns = now;
+	sub = fixture_path(dir, "step_40/");
+	fixture_mkdirs(sub);
+	fixture_dcp(sub);
+	free(sub);
+	ck_assert_str_eq(latest(&o, &chosen), "step_40");
 }
 END_TEST
 
