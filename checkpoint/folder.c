@@ -164,6 +164,32 @@ folder_has(const struct item *it, const char *name)
 	return has;
 }
 
+/* Python writes numbers that JSON has no words for, such as the loss that was NaN, in
+ * trainer_state.json: each becomes a 0 as wide. */
+static int
+parse_json(struct buf *buf, cJSON **out, struct err *err)
+{
+	static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
+	char *text = buf->data;
+	bool quoted = false;
+	size_t i, w, n, len = buf->len;
+
+	for (i = 0; i < len; i++) {
+		if (quoted && text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			quoted = !quoted;
+		for (w = 0; !quoted && w < 3; w++) {
+			n = strlen(words[w]);
+			if (len - i >= n && memcmp(text + i, words[w], n) == 0) {
+				memset(text + i, ' ', n);
+				text[i] = '0';
+			}
+		}
+	}
+	return json_parse(text, len, out, err);
+}
+
 cJSON *
 folder_json(const struct item *it, const char *name, struct report *r)
 {
@@ -182,7 +208,7 @@ folder_json(const struct item *it, const char *name, struct report *r)
 		    err.errnum ? strerror(err.errnum) : err.text);
 	else if (text.len == 0)
 		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE, "%s is empty", name);
-	else if (json_parse(text.data, text.len, &json, &err) == -1)
+	else if (parse_json(&text, &json, &err) == -1)
 		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE, "%s: %s", name,
 		    err.text);
 	buf_fini(&text);

@@ -16,9 +16,11 @@
 static bool
 recognise(const struct item *it)
 {
-	return it->is_dir && names_has(&it->names, "weights") &&
-	    (names_has(&it->names, "context") ||
-	    folder_has(it, "weights/.metadata"));
+	return it->is_dir && (names_has(&it->names, "weights") ?
+	    names_has(&it->names, "context") ||
+	    folder_has(it, "weights/.metadata") :
+	    folder_has(it, "context/io.json") &&
+	    name_folder_step(it->name) != REPORT_UNKNOWN);
 }
 
 static void
@@ -35,7 +37,9 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 		report_say(r, INCOMPLETE,
 		    "marked as unfinished by %s-unfinished", it->name);
 	free(marker);
-	if (!folder_is_dir(it->path, "weights"))
+	if (!names_has(&it->names, "weights"))
+		report_say(r, INCOMPLETE, "weights is missing");
+	else if (!folder_is_dir(it->path, "weights"))
 		report_say(r, INCOMPLETE, "weights is no folder");
 	folder_add_files(it, NULL, parts, r);
 	if (parts->n == 0 && !report_is_bad(r))

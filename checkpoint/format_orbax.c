@@ -103,6 +103,12 @@ check_item(const struct item *it, const char *item, struct parts *parts,
 	    names_has(&inside, "ocdbt.process_0")) {
 		report_say(r, INCOMPLETE, "%s/manifest.ocdbt is missing", item);
 	}
+	/* what the tree looks like; older versions had "checkpoint" */
+	if ((names_has(&inside, "manifest.ocdbt") ||
+	    names_has(&inside, "ocdbt.process_0")) &&
+	    !names_has(&inside, "_METADATA") &&
+	    !names_has(&inside, "checkpoint"))
+		report_say(r, INCOMPLETE, "%s/_METADATA is missing", item);
 	check_processes(it, item, &inside, parts, r);
 	names_fini(&inside);
 }

@@ -22,9 +22,13 @@
 #define HEAD_FIRST	(1u << 20)	/* bytes read for the pickles at first */
 #define HEAD_MAX	(64u << 20)
 
-/* 0x1950a86a20f9469cfc6c as a pickle of protocol 2 */
-static const uint8_t magic[15] = { 0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c,
-    0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e };
+/* The magic number 0x1950a86a20f9469cfc6c as a pickle: behind PROTO and its number,
+ * and FRAME with a length of 8 bytes from protocol 4 on. */
+static const uint8_t magic[13] = { 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20,
+    0x6a, 0xa8, 0x50, 0x19, 0x2e };
+static const uint8_t frame[9] = { 0x95, sizeof(magic) };
+
+#define MAGIC_MIN	(2 + sizeof(magic))
 
 struct legacy {
 	struct input		*in;
@@ -39,14 +43,37 @@ struct legacy {
 	size_t			*range_of;	/* each storage's, and one more */
 };
 
+/* The bytes of the magic number's pickle, 0 when the head is none.  A head that ends
+ * inside it counts, from its fourth byte on. */
+static size_t
+magic_length(const uint8_t *head, size_t len)
+{
+	uint8_t want[2 + sizeof(frame) + sizeof(magic)] = { 0x80 };
+	size_t n = 2;
+
+	if (len < 4 || head[1] < 2 || head[1] > 5)
+		return 0;
+	want[1] = head[1];
+	if (head[1] >= 4) {
+		memcpy(want + n, frame, sizeof(frame));
+		n += sizeof(frame);
+	}
+	memcpy(want + n, magic, sizeof(magic));
+	n += sizeof(magic);
+	return memcmp(head, want, len < n ? len : n) == 0 ? n : 0;
+}
+
 /* Reads the five pickles from the head; the offset behind them in *end. */
 static enum pickle_result
 read_pickles(struct legacy *l, size_t *end, struct err *err)
 {
 	struct pickle small;
 	enum pickle_result rc;
-	size_t at = sizeof(magic);
+	size_t at = magic_length(l->head, l->head_len);
 	int i;
+
+	if (at > l->head_len)
+		return PICKLE_TRUNCATED;
 
 	for (i = 0; i < 2; i++) {	/* protocol, system */
 		rc = pickle_read(&small, l->head + at, l->head_len - at, err);
@@ -207,7 +234,7 @@ torch_legacy_peek(struct input *in, struct peek *peek)
 	int rc = -1;
 
 	report_init(&quiet);
-	if (in->size >= sizeof(magic) && read_head(&l, &end) == 0) {
+	if (in->size >= MAGIC_MIN && read_head(&l, &end) == 0) {
 		/* the buffer goes to the caller with what points into it */
 		peek->bytes.data = (char *)l.head;
 		peek->bytes.len = peek->bytes.cap = l.head_len;
@@ -231,7 +258,7 @@ check_file(struct input *in, const struct check *check, struct report *r)
 
 	r->checksum = REPORT_CHECKSUM_NONE;
 	report_note(r, "no checksum in this format");
-	if (in->size < sizeof(magic)) {
+	if (in->size < MAGIC_MIN) {
 		report_say(r, INCOMPLETE, "cut off inside its first bytes");
 		return;
 	}
@@ -265,9 +292,7 @@ static bool
 recognise(const struct item *it)
 {
 	/* a shorter file that starts like this is one that was cut off */
-	return it->is_regular && it->head_len >= 4 &&
-	    memcmp(it->head, magic, it->head_len < sizeof(magic) ?
-	    it->head_len : sizeof(magic)) == 0;
+	return it->is_regular && magic_length(it->head, it->head_len) > 0;
 }
 
 const struct format format_torch_legacy = {

@@ -41,6 +41,22 @@ struct archive {
 	size_t			 n_planned;
 };
 
+/* Without data.pkl: of torch.save all the same, by its storages. */
+static bool
+lost_data_pkl(const struct archive *a)
+{
+	static const char first[] = "/data/0";
+	const size_t len = sizeof(first) - 1;
+	size_t i;
+
+	for (i = 0; i < a->zip.n; i++)
+		if (a->zip.entries[i].name_len > len &&
+		    memcmp(a->zip.entries[i].name + a->zip.entries[i].name_len -
+		    len, first, len) == 0)
+			return true;
+	return false;
+}
+
 /* The record "PREFIX/data.pkl" with one slash; there must be exactly one. */
 static int
 find_data_pkl(struct archive *a)
@@ -63,6 +79,8 @@ find_data_pkl(struct archive *a)
 		a->data_pkl = e;
 	}
 	if (a->data_pkl == NULL) {
+		if (lost_data_pkl(a))
+			report_say(a->r, INCOMPLETE, "data.pkl is missing");
 		report_say(a->r, UNVERIFIED,
 		    "a zip archive without data.pkl: not from torch.save");
 		return -1;

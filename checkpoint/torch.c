@@ -133,9 +133,14 @@ static int
 add_storage(struct torch_model *m, const struct pickle_value *v,
     struct report *r)
 {
+	const struct pickle_value *id = &v->node->items[0];
 	struct torch_storage s, *had;
 	size_t *slot;
 
+	/* the source text of a class, of the legacy format: ('module', class, ...) */
+	if (id->kind == PICKLE_TUPLE && id->node->n > 0 &&
+	    pickle_text_is(&id->node->items[0], "module"))
+		return 0;
 	if (!parse_persid(v, &s)) {
 		report_say(r, UNVERIFIED,
 		    "data.pkl: a persistent id that is no storage");

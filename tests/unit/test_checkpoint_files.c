@@ -234,15 +234,20 @@ END_TEST
 
 /* As torch.save(obj, f, _use_new_zipfile_serialization=False). */
 static size_t
-make_legacy(struct buf *b)
+make_legacy(struct buf *b, int protocol)
 {
+	static const char magic[] = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8"
+	    "\x50\x19.\x80\2M\xe9\3.\x80\2}.";
+	char proto[2] = { '\x80', (char)protocol };
 	static const float w[3] = { 1, 2, 3 };
 	struct fixture_tensor t = { "w", "FloatStorage", w, sizeof(w), 3 };
 	uint64_t n = 3;
 	size_t data;
 
-	ck_assert_int_eq(buf_append(b, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20"
-	    "\x6a\xa8\x50\x19.\x80\2M\xe9\3.\x80\2}.", 25), 0);
+	ck_assert_int_eq(buf_append(b, proto, 2), 0);
+	if (protocol >= 4)
+		ck_assert_int_eq(buf_append(b, "\x95\x0d\0\0\0\0\0\0\0", 9), 0);
+	ck_assert_int_eq(buf_append(b, magic, sizeof(magic) - 1), 0);
 	fixture_pickle(b, &t, 1, 9);
 	ck_assert_int_eq(buf_append(b, "\x80\2]X\1\0\0\0" "0a.", 11), 0);
 	data = b->len;
@@ -257,7 +262,7 @@ START_TEST(legacy)
 	float nan = NAN;
 	size_t data, i;
 
-	data = make_legacy(&b);
+	data = make_legacy(&b, _i);
 	write_file("l.pt", b.data, b.len);
 	expect("l.pt", VALID, NULL);
 	for (i = 0; i < b.len; i++) {
@@ -278,6 +283,23 @@ START_TEST(legacy)
 	ck_assert_int_eq(buf_puts(&b, "x"), 0);
 	write_file("l.pt", b.data, b.len);
 	expect("l.pt", CORRUPT, "1 bytes behind");
+	buf_fini(&b);
+}
+END_TEST
+
+/* A whole module: the source text of its class is a persistent id, no storage. */
+START_TEST(legacy_module)
+{
+	static const char object[] = "\x80\2(X\6\0\0\0module"
+	    "cmodels\nNet\nX\6\0\0\0net.pyX\4\0\0\0passtQ.";
+	struct buf b = {0};
+
+	ck_assert_int_eq(buf_append(&b, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20"
+	    "\x6a\xa8\x50\x19.\x80\2M\xe9\3.\x80\2}.", 25), 0);
+	ck_assert_int_eq(buf_append(&b, object, sizeof(object) - 1), 0);
+	ck_assert_int_eq(buf_append(&b, "\x80\2].", 4), 0);
+	write_file("l.pt", b.data, b.len);
+	expect("l.pt", VALID, NULL);
 	buf_fini(&b);
 }
 END_TEST
@@ -338,7 +360,8 @@ add_tests(TCase *t)
 	tcase_add_test(t, meant_infinities);
 	tcase_add_test(t, nan_in_each_storage);
 	tcase_add_test(t, safetensors);
-	tcase_add_test(t, legacy);
+	tcase_add_loop_test(t, legacy, 2, 6);
+	tcase_add_test(t, legacy_module);
 	tcase_add_test(t, no_files);
 	tcase_add_test(t, unreadable_is_not_corrupt);
 }

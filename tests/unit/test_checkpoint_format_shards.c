@@ -95,6 +95,8 @@ START_TEST(nemo)
 	damage_newest("run", "checkpoints/m-step=100");
 	damage_bytes("run/checkpoints/m-step=100-unfinished", "");
 	damage_incomplete(name, "marked as unfinished");
+	unlink(damage_at("run/checkpoints/m-step=100-unfinished"));
+	damage_gone(name, "weights", "weights is missing");
 }
 END_TEST
 
@@ -200,6 +202,14 @@ START_TEST(hf_trainer)
 	damage_gone(dir, "scheduler.pt", "scheduler.pt is missing");
 	damage_gone(dir, "rng_state_0.pth", "rng_state_0.pth is missing");
 	damage_gone(dir, "trainer_state.json", "no trainer_state.json");
+	/* as Python writes what is no number in JSON */
+	damage_bytes("checkpoint-10/trainer_state.json", "{\"log_history\":"
+	    "[{\"loss\": NaN, \"grad_norm\": Infinity, \"NaN\\\"\": -Infinity}],"
+	    "\"best_metric\":NaN,\"global_step\":10}");
+	damage_valid(dir);
+	damage_bytes("checkpoint-10/trainer_state.json",
+	    "{\"global_step\":10, Nan}");
+	damage_incomplete(dir, "not JSON");
 	damage_bytes("checkpoint-10/trainer_state.json", "{\"global_step\":9}");
 	damage_incomplete(dir, "tells step 9");
 	/* save_only_model */
@@ -296,6 +306,10 @@ START_TEST(orbax)
 	damage_valid("100");
 	damage_gone("100", "state/ocdbt.process_0", "ocdbt.process_0 is missing");
 	damage_gone("100", "state/manifest.ocdbt", "manifest.ocdbt is missing");
+	damage_gone("100", "state/_METADATA", "state/_METADATA is missing");
+	ck_assert_int_eq(rename(damage_at("100/state/_METADATA"),
+	    damage_at("100/state/checkpoint")), 0);
+	damage_valid("100");
 	damage_bytes("100/state/manifest.ocdbt", "zzzz");
 	damage_expect("100", HOLDFAST_CHECKPOINT_CORRUPT, "as a manifest");
 	damage_bytes("100/state/manifest.ocdbt", manifest);

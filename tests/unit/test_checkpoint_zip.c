@@ -252,6 +252,10 @@ START_TEST(two_records_of_one_name)
 	expect(&b, HOLDFAST_CHECKPOINT_CORRUPT, "bad record name");
 	buf_clear(&b);
 	fixture_zip(&b, r + 1, 1, &o, NULL);
+	expect(&b, HOLDFAST_CHECKPOINT_INCOMPLETE, "data.pkl is missing");
+	buf_clear(&b);
+	r[1].name = "a/page";
+	fixture_zip(&b, r + 1, 1, &o, NULL);
 	expect(&b, HOLDFAST_CHECKPOINT_UNVERIFIED, "without data.pkl");
 	buf_fini(&b);
 }
