@@ -18,7 +18,6 @@
 #include "common/text.h"
 #include "checkpoint/action.h"
 #include "checkpoint/beside.h"
-#include "checkpoint/expect.h"
 #include "checkpoint/print.h"
 #include "checkpoint/prune.h"
 #include "checkpoint/select.h"
@@ -200,10 +199,6 @@ find(struct prune *p, struct err *err)
 	if (checkpoints_find(&p->cs, p->dir, (int)p->o->jobs, err) == -1 ||
 	    trackers_read(&ts, p->dir, err) == -1)
 		goto out;
-	if (expect_same_files(&p->cs) == -1) {
-		err_memory(err);
-		goto out;
-	}
 	for (i = 0; i < ts.n; i++)
 		if (names_add(&targets, ts.list[i].target) == -1) {
 			err_memory(err);

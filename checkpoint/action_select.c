@@ -10,7 +10,6 @@
 #include "common/json.h"
 #include "common/text.h"
 #include "checkpoint/action.h"
-#include "checkpoint/expect.h"
 #include "checkpoint/print.h"
 #include "checkpoint/select.h"
 
@@ -202,8 +201,7 @@ plan(struct select_plan *p, const char *dir, int64_t step,
 	*status = EXIT_USAGE;
 	if (checkpoints_find(&cs, dir, (int)o->jobs, err) == -1)
 		goto out;
-	if ((member = calloc(cs.n + 1, sizeof(*member))) == NULL ||
-	    expect_same_files(&cs) == -1) {
+	if ((member = calloc(cs.n + 1, sizeof(*member))) == NULL) {
 		err_memory(err);
 		goto out;
 	}

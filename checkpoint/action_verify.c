@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "checkpoint/action.h"
+#include "checkpoint/expect.h"
 #include "checkpoint/print.h"
 
 struct verify {
@@ -74,6 +75,10 @@ action_verify(const struct verb *verb, const struct action_values *o, int n,
 			verb_fail(verb, &err);
 			goto out;
 		}
+	if (expect_beside(cs.list, cs.n, opts.threads) == -1) {
+		action_fail_memory(verb);
+		goto out;
+	}
 	print_progress_start(&v.progress, cs.list, cs.n);
 	opts.progress = print_progress_add;
 	opts.progress_arg = &v.progress;

@@ -70,9 +70,14 @@ struct checkpoints {
 	size_t			 n, cap;
 };
 
-/* The checkpoints in a save directory, newest first, looked at and checked for
- * structure.  Returns 0, or -1 when the directory cannot be read. */
+/* The checkpoints in a save directory, newest first: looked at, checked for structure,
+ * compared with one another (expect.h).  Returns 0, or -1 when the directory cannot be
+ * read. */
 int	checkpoints_find(struct checkpoints *, const char *dir, int threads,
+	    struct err *err);
+/* As checkpoints_find() for what lies beside path, itself included, and differs from
+ * it by numbers in the name only. */
+int	checkpoints_find_like(struct checkpoints *, const char *path, int threads,
 	    struct err *err);
 /* Those of two directories together; of two of one step that of `first` comes
  * before the other.  A `first` that does not exist is empty. */

@@ -8,9 +8,13 @@
 
 #include "checkpoint/checkpoint.h"
 
-/* Of checkpoints newest first: says "incomplete" of plain folders that lack a file
- * which the next older sound folder has (steps in the names apart).  Returns 0, or
- * -1 when memory is short. */
+/* Of checkpoints newest first: says "incomplete" of those that lack a file which the
+ * next older sound one has (steps in the names apart).  Returns 0, or -1 when memory
+ * is short. */
 int	expect_same_files(struct checkpoints *);
+
+/* The same for checkpoints that were named one by one: each is held against what else
+ * lies in its directory.  Returns 0, or -1 when memory is short. */
+int	expect_beside(struct checkpoint *list, size_t n, int threads);
 
 #endif

@@ -93,6 +93,9 @@ struct format {
 	bool		same_files;
 	/* its own rules know the files of the ranks, same_files only the others */
 	bool		own_ranks;
+	/* its own rules know all files but one thing: a kind of file (numbers in the
+	 * name apart) that the checkpoint before it has must be there */
+	bool		same_kinds;
 	/* the step in its name is the one its files tell, or something is wrong */
 	bool		named_step;
 	/* folder format: what makes it whole is written last */
@@ -135,6 +138,7 @@ const struct format *format_claimed(const struct item *, struct report *);
 
 /* Adds dir/name to the parts; NULL when memory is short. */
 struct part *parts_add(struct parts *, const char *dir, const char *name);
+void	parts_remove(struct parts *, size_t i);
 void	parts_fini(struct parts *);
 
 /* torch.save archives inside a file, one behind the other (a .distcp file). */

@@ -122,12 +122,67 @@ updates_of(const struct pickle_value *optimizer)
 	return v != NULL && v->kind == PICKLE_INT ? v->i : REPORT_UNKNOWN;
 }
 
+/* partition_count: a number, or a list of one for each group of parameters, those of
+ * experts smaller: dp when it is among them. */
+static int64_t
+partitions_of(const struct pickle_value *optimizer, unsigned dp)
+{
+	const struct pickle_value *v = pickle_get(optimizer, "partition_count");
+	const struct pickle_value *list = v;
+	uint32_t i;
+
+	for (i = 0; list != NULL && list->kind == PICKLE_LIST &&
+	    i < list->node->n; i++) {
+		v = &list->node->items[i];
+		if (v->kind == PICKLE_INT && v->i == (int64_t)dp)
+			break;
+	}
+	return v != NULL && v->kind == PICKLE_INT ? v->i : REPORT_UNKNOWN;
+}
+
+/* Left in the folder by a larger world: DeepSpeed reads the files of its own ranks. */
+static bool
+is_stale(const char *name, const struct world *w)
+{
+	static const char *const patterns[] = {
+	    "zero_pp_rank_#_mp_rank_#_model_states.pt",
+	    "zero_pp_rank_#_mp_rank_#_optim_states.pt",
+	    "bf16_zero_pp_rank_#_mp_rank_#_optim_states.pt" };
+	struct grid g = { .pattern = "mp_rank_#_model_states.pt",
+	    .size = { w->mp } };
+	unsigned at[GRID_DIMS] = {0};
+	size_t i;
+
+	if (grid_match(name, g.pattern, at))
+		return !grid_fits(&g, at);
+	g.size[0] = w->dp;
+	g.size[1] = w->mp;
+	for (i = 0; i < 3; i++)
+		if (grid_match(name, patterns[i], at))
+			return !grid_fits(&g, at);
+	return false;
+}
+
+static void
+drop_stale(const struct world *w, struct parts *parts, size_t i, struct report *r)
+{
+
+	while (i < parts->n) {
+		if (!is_stale(parts->list[i].name, w)) {
+			i++;
+			continue;
+		}
+		report_note(r, "%s was left by a larger world and is not read",
+		    parts->list[i].name);
+		parts_remove(parts, i);
+	}
+}
+
 /* A shard tells how many there are, and how often it was updated: one of another
  * world size or step does not belong. */
 static void
 check_partitions(const struct item *it, const struct world *w, struct report *r)
 {
-	const struct pickle_value *v;
 	int64_t updates = REPORT_UNKNOWN, n;
 	struct peek peek;
 	size_t i;
@@ -136,7 +191,7 @@ check_partitions(const struct item *it, const struct world *w, struct report *r)
 		const char *name = it->names.list[i];
 
 		if (strstr(name, "zero_pp_rank_") == NULL ||
-		    !name_ends_with(name, optim_end))
+		    !name_ends_with(name, optim_end) || is_stale(name, w))
 			continue;
 		if (peek_open(&peek, it->path, name) == 0) {
 			const struct pickle_value *optimizer = pickle_get(
@@ -149,11 +204,11 @@ check_partitions(const struct item *it, const struct world *w, struct report *r)
 				report_say(r, INCOMPLETE, "%s was updated %" PRId64
 				    " times, the shards before it %" PRId64, name, n,
 				    updates);
-			v = pickle_get(optimizer, "partition_count");
-			if (w->dp > 0 && v != NULL && v->kind == PICKLE_INT &&
-			    v->i != (int64_t)w->dp)
+			n = partitions_of(optimizer, w->dp);
+			if (w->dp > 0 && n != REPORT_UNKNOWN &&
+			    n != (int64_t)w->dp)
 				report_say(r, INCOMPLETE, "%s is one of %" PRId64
-				    " ranks, the model states tell %u", name, v->i,
+				    " ranks, the model states tell %u", name, n,
 				    w->dp);
 		}
 		peek_fini(&peek);
@@ -287,6 +342,7 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 	struct world w = { .step = REPORT_UNKNOWN };
 	int64_t named = strncmp(it->name, tag, sizeof(tag) - 1) == 0 ?
 	    name_folder_step(it->name) : REPORT_UNKNOWN;
+	size_t n;
 
 	if (model == NULL)
 		report_say(r, INCOMPLETE, "no file of model states");
@@ -301,7 +357,9 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 	    named != w.step)
 		report_say(r, INCOMPLETE, "%s is of step %" PRId64 ", its folder of %"
 		    PRId64, model, w.step, named);
+	n = parts->n;
 	folder_add_files(it, NULL, parts, r);
+	drop_stale(&w, parts, n, r);
 	report_note(r, "no completeness marker in this layout");
 }
 

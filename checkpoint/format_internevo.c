@@ -155,5 +155,6 @@ const struct format format_internevo = {
 	.recognise = recognise,
 	.complete = complete,
 	.enumerate = enumerate,
-	.marked = true
+	.marked = true,
+	.same_files = true
 };

@@ -210,6 +210,17 @@ parts_add(struct parts *parts, const char *dir, const char *name)
 }
 
 void
+parts_remove(struct parts *parts, size_t i)
+{
+	free(parts->list[i].path);
+	free(parts->list[i].name);
+	free(parts->list[i].extents);
+	parts->n--;
+	memmove(&parts->list[i], &parts->list[i + 1],
+	    (parts->n - i) * sizeof(*parts->list));
+}
+
+void
 parts_fini(struct parts *parts)
 {
 	size_t i;

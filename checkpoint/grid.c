@@ -73,6 +73,17 @@ compare_numbers(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+bool
+grid_fits(const struct grid *g, const unsigned at[GRID_DIMS])
+{
+	size_t d;
+
+	for (d = 0; d < GRID_DIMS; d++)
+		if (g->size[d] > 0 && at[d] >= g->size[d])
+			return false;
+	return true;
+}
+
 /* 0, or -1 when memory is short. */
 static int
 collect(struct cells *c, const struct names *names, const struct grid *g)
@@ -86,7 +97,8 @@ collect(struct cells *c, const struct names *names, const struct grid *g)
 	if ((c->list = calloc(names->n + 1, sizeof(*c->list))) == NULL)
 		return -1;
 	for (i = 0; i < names->n; i++)
-		if (grid_match(names->list[i], g->pattern, c->list[c->n].at)) {
+		if (grid_match(names->list[i], g->pattern, c->list[c->n].at) &&
+		    grid_fits(g, c->list[c->n].at)) {
 			if (c->n++ == 0)
 				c->sample = names->list[i];
 		} else {
@@ -152,14 +164,6 @@ check_axis(const struct cells *c, const struct grid *g, size_t d,
 	char name[160];
 	size_t i;
 
-	if (g->size[d] > 0 && axis->list[axis->n - 1] >= g->size[d]) {
-		for (i = 0; c->list[i].at[d] < g->size[d]; i++)
-			;
-		cell_name(c, g, &c->list[i], name, sizeof(name));
-		report_say(r, INCOMPLETE, "%s is of another world size: there are "
-		    "%u ranks", name, g->size[d]);
-		return true;
-	}
 	for (i = 0; i < axis->n && !g->holes[d]; i++)
 		if (axis->list[i] != i)
 			break;

@@ -26,8 +26,11 @@ struct grid {
 bool	grid_match(const char *name, const char *pattern,
 	    unsigned at[GRID_DIMS]);
 
-/* Says "incomplete" when a combination is absent, or there are more than `size`
- * says.  Returns the number of names that match, 0 without a word when none does. */
+/* True when each of the numbers is below its `size'. */
+bool	grid_fits(const struct grid *, const unsigned at[GRID_DIMS]);
+/* Says "incomplete" when a combination is absent; numbers beyond `size', left by a
+ * larger world that wrote to the same folder, do not count.  Returns the number of
+ * names that match, 0 without a word when none does. */
 size_t	grid_check(const struct names *, const struct grid *, struct report *);
 
 #endif

@@ -141,10 +141,12 @@ sort(struct checkpoints *cs)
 		    compare_by_name : compare_by_step);
 }
 
-int
-checkpoints_list(struct checkpoints *cs, const char *dir, struct err *err)
+/* `kind': of this kind of name only (NULL: all). */
+static int
+list(struct checkpoints *cs, const char *dir, const char *kind, struct err *err)
 {
 	struct names names = {0};
+	char *its;
 	struct stat st;
 	size_t i;
 	int rc = -1;
@@ -162,11 +164,19 @@ checkpoints_list(struct checkpoints *cs, const char *dir, struct err *err)
 		err_memory(err);
 		goto out;
 	}
-	for (i = 0; i < names.n; i++)
-		if (add(cs, dir, names.list[i]) == -1) {
+	for (i = 0; i < names.n; i++) {
+		bool fits = true;
+
+		if (kind != NULL) {
+			its = name_kind(names.list[i]);
+			fits = its != NULL && strcmp(its, kind) == 0;
+			free(its);
+		}
+		if (fits && add(cs, dir, names.list[i]) == -1) {
 			err_memory(err);
 			goto out;
 		}
+	}
 	sort(cs);
 	rc = 0;
 out:
@@ -175,17 +185,46 @@ out:
 }
 
 int
-checkpoints_find(struct checkpoints *cs, const char *dir, int threads,
+checkpoints_list(struct checkpoints *cs, const char *dir, struct err *err)
+{
+	return list(cs, dir, NULL, err);
+}
+
+static int
+find(struct checkpoints *cs, const char *dir, const char *kind, int threads,
     struct err *err)
 {
 	struct checkpoint_options opts = { .structure_only = true,
 	    .threads = threads };
 
-	if (checkpoints_list(cs, dir, err) == -1 ||
+	if (list(cs, dir, kind, err) == -1 ||
 	    checkpoint_check(cs->list, cs->n, &opts, NULL, NULL, err) == -1)
 		return -1;
 	sort(cs);
-	return 0;
+	return expect_same_files(cs) == -1 ? err_memory(err) : 0;
+}
+
+int
+checkpoints_find(struct checkpoints *cs, const char *dir, int threads,
+    struct err *err)
+{
+	return find(cs, dir, NULL, threads, err);
+}
+
+int
+checkpoints_find_like(struct checkpoints *cs, const char *path, int threads,
+    struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash == NULL ? strdup(".") :
+	    strndup(path, slash == path ? 1 : (size_t)(slash - path));
+	char *kind = name_kind(path);
+	int rc = dir == NULL || kind == NULL ? err_memory(err) :
+	    find(cs, dir, kind, threads, err);
+
+	free(kind);
+	free(dir);
+	return rc;
 }
 
 /* qsort() need not keep the order of equals. */

@@ -235,3 +235,22 @@ name_folder_step(const char *name)
 {
 	return find_step(name, 2);
 }
+
+char *
+name_kind(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *kind = strdup(slash != NULL ? slash + 1 : path), *from, *to;
+
+	for (from = to = kind; kind != NULL && *from != '\0'; to++) {
+		*to = *from;
+		if (!isdigit((unsigned char)*from++))
+			continue;
+		*to = '#';
+		while (isdigit((unsigned char)*from))
+			from++;
+	}
+	if (kind != NULL)
+		*to = '\0';
+	return kind;
+}

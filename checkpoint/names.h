@@ -38,6 +38,9 @@ bool	name_is_temporary(const char *name);
 /* .pt .pth .ckpt .bin .safetensors .distcp, and accelerate's .pkl */
 bool	name_is_checkpoint_file(const char *name);
 
+/* The last component of a path, each number in it replaced by '#'; to be freed, NULL
+ * when memory is short. */
+char	*name_kind(const char *path);
 bool	name_ends_with(const char *name, const char *suffix);
 
 #endif

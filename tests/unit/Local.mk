@@ -1,6 +1,7 @@
 # One line per unit test; the source is %D%/test_NAME.c.
 unit_tests += \
 	%D%/test_checkpoint_api \
+	%D%/test_checkpoint_expect \
 	%D%/test_checkpoint_faults \
 	%D%/test_checkpoint_files \
 	%D%/test_checkpoint_format_ranks \

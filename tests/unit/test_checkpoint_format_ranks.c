@@ -62,9 +62,22 @@ START_TEST(deepspeed_zero)
 	damage_incomplete("global_step10", "one of 4 ranks");
 	optim_states("global_step10/zero_pp_rank_1_mp_rank_00_optim_states.pt", 2,
 	    10);
-	optim_states("global_step10/zero_pp_rank_2_mp_rank_00_optim_states.pt", 2,
-	    10);
-	damage_incomplete("global_step10", "another world size");
+	/* left by a larger world: nobody reads it, whatever it holds */
+	optim_states("global_step10/zero_pp_rank_2_mp_rank_00_optim_states.pt", 4,
+	    5);
+	damage_bytes("global_step10/zero_pp_rank_3_mp_rank_00_optim_states.pt",
+	    "");
+	damage_each("global_step10",
+	    "zero_pp_rank_1_mp_rank_00_optim_states.pt");
+	damage_gone("global_step10", "zero_pp_rank_1_mp_rank_00_optim_states.pt",
+	    "missing of 2 ranks");
+	/* ZeRO 1 and 2 keep a count for each group of parameters */
+	damage_object("global_step10/zero_pp_rank_1_mp_rank_00_optim_states.pt",
+	    "(dVoptimizer_state_dict\n(dVpartition_count\n(lI1\naI2\nass.");
+	damage_valid("global_step10");
+	damage_object("global_step10/zero_pp_rank_1_mp_rank_00_optim_states.pt",
+	    "(dVoptimizer_state_dict\n(dVpartition_count\n(lI4\naI4\nass.");
+	damage_incomplete("global_step10", "one of 4 ranks");
 }
 END_TEST
 
@@ -122,6 +135,9 @@ moe_and_layers(const char *dir, int step)
 
 START_TEST(deepspeed_experts_and_layers)
 {
+	char name[128];
+	int i;
+
 	moe_and_layers("ds/global_step10", 10);
 	moe_and_layers("ds/global_step20", 20);
 	damage_each("ds/global_step20",
@@ -134,6 +150,16 @@ START_TEST(deepspeed_experts_and_layers)
 	damage_newest("ds", "global_step20");
 	unlink(damage_at("ds/global_step20/layer_02-model_00-model_states.pt"));
 	unlink(damage_at("ds/global_step20/layer_02-model_01-model_states.pt"));
+	damage_newest("ds", "global_step10");
+	moe_and_layers("ds/global_step20", 20);
+	damage_newest("ds", "global_step20");
+	/* an expert's optimizer as well */
+	for (i = 0; i < 6; i++) {
+		snprintf(name, sizeof(name), "ds/global_step%d/"
+		    "expp_rank_%d_mp_rank_%02d_optim_states.pt",
+		    i < 4 ? 10 : 20, i / 2 % 2, i % 2);
+		damage_good(name);
+	}
 	damage_newest("ds", "global_step10");
 }
 END_TEST
@@ -193,7 +219,10 @@ START_TEST(megatron_legacy)
 	damage_valid(dir);
 	megatron_rank(dir, 2, 0, 100);
 	megatron_rank(dir, 2, 1, 100);
-	damage_incomplete(dir, "3 in a dimension of 2");
+	/* which is what a larger world left: nobody reads it */
+	damage_bytes("m/iter_0000100/mp_rank_02_001/model_optim_rng.pt", "");
+	damage_valid(dir);
+	damage_gone(dir, "mp_rank_01_000", "3 rank folders of 2 x 2");
 	/* what only the arguments tell */
 	megatron_rank("n/iter_0000100", 0, 0, 100);
 	megatron_rank("n/iter_0000100", 0, 1, 100);
@@ -202,6 +231,58 @@ START_TEST(megatron_legacy)
 	for (i = 0; i < 4; i++)
 		megatron_rank("p/non_persistent/iter_0000120", i / 2, i % 2, 120);
 	damage_newest("p", "non_persistent/iter_0000120");
+}
+END_TEST
+
+/* One number in a name: tensor; two: and pipeline, or experts. */
+static void
+megatron_sizes(const char *name, int tp, int pp, int ep)
+{
+	char folder[64], path[128], pickle[256];
+
+	snprintf(folder, sizeof(folder), "iter_0000100/%s", name);
+	damage_folder(folder);
+	snprintf(path, sizeof(path), "%s/model_optim_rng.pt", folder);
+	snprintf(pickle, sizeof(pickle), "(dViteration\nI100\nsVargs\n"
+	    "(dVtensor_model_parallel_size\nI%d\ns"
+	    "Vpipeline_model_parallel_size\nI%d\ns"
+	    "Vexpert_model_parallel_size\nI%d\nss.", tp, pp, ep);
+	damage_object(path, pickle);
+}
+
+START_TEST(megatron_experts)
+{
+	const char *dir = "iter_0000100";
+	char name[32];
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "mp_rank_%02d_%03d", i / 4, i % 4);
+		megatron_sizes(name, 2, 1, 4);
+	}
+	damage_valid(dir);
+	damage_gone(dir, "mp_rank_00_003", "7 rank folders of 2 x 4");
+	damage_gone(dir, "mp_rank_01_002", "7 rank folders of 2 x 4");
+	/* the others were written by another world */
+	megatron_sizes("mp_rank_00_000", 2, 1, 2);
+	damage_incomplete(dir, "is of 2 x 1 x 4 ranks");
+}
+END_TEST
+
+/* A kind of file that all ranks lost is missed when the checkpoint before has it. */
+START_TEST(megatron_optimizer)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		megatron_rank(i < 4 ? "m/iter_0000100" : "m/iter_0000200",
+		    i / 2 % 2, i % 2, i < 4 ? 100 : 200);
+	damage_newest("m", "iter_0000200");
+	damage_good("m/iter_0000100/mp_rank_00_000/distrib_optim.pt");
+	damage_good("m/iter_0000100/mp_rank_00_001/distrib_optim.pt");
+	damage_good("m/iter_0000100/mp_rank_01_000/distrib_optim.pt");
+	damage_good("m/iter_0000100/mp_rank_01_001/distrib_optim.pt");
+	damage_newest("m", "iter_0000100");
 }
 END_TEST
 
@@ -224,6 +305,19 @@ START_TEST(internevo)
 	damage_object("100/context.pt", "(dVstep_count\nI100\ns.");
 	damage_bytes("100/90.step", "");
 	damage_incomplete("100", "flags of several steps");
+	/* the last rank, and what has no rank: the checkpoint before tells */
+	unlink(damage_at("100/90.step"));
+	damage_folder("200");
+	damage_good("200/model_tp0_pp0.pt");
+	damage_good("200/model_tp1_pp0.pt");
+	damage_good("200/optimizer_tp0_pp0_zo0.pt");
+	damage_object("200/context.pt", "(dVstep_count\nI200\ns.");
+	damage_bytes("200/200.step", "");
+	damage_newest("", "100");
+	damage_good("200/optimizer_tp0_pp0_zo1.pt");
+	damage_newest("", "200");
+	damage_good("100/schedulder.pt");
+	damage_newest("", "100");
 }
 END_TEST
 
@@ -336,6 +430,8 @@ add_tests(TCase *t)
 	tcase_add_test(t, deepspeed_experts_and_layers);
 	tcase_add_test(t, deepspeed_universal);
 	tcase_add_test(t, megatron_legacy);
+	tcase_add_test(t, megatron_experts);
+	tcase_add_test(t, megatron_optimizer);
 	tcase_add_test(t, internevo);
 	tcase_add_test(t, fairseq_shards);
 	tcase_add_test(t, nvrx_local);
