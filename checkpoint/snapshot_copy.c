@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #ifdef __SSE2__
@@ -15,14 +16,16 @@
 #include "checkpoint/snapshot_copy.h"
 
 #define SPLIT_FROM	((size_t)8 << 20)	/* starting a thread takes 20 us */
+#define PIECE		((size_t)1 << 20)
 #define STREAM_FROM	((size_t)256 << 10)
 #define THREADS		4u
 #define LINE		64u
 
-struct piece {
+struct copy {
 	uint8_t		*to;
 	const uint8_t	*from;
 	size_t		 len;
+	atomic_size_t	 next;		/* where the next piece begins */
 };
 
 unsigned
@@ -65,54 +68,53 @@ copy_stream(uint8_t *to, const uint8_t *from, size_t len)
 #endif
 
 static void
-copy_piece(const struct piece *p)
+copy_piece(uint8_t *to, const uint8_t *from, size_t len)
 {
 #ifdef __SSE2__
-	if (p->len >= STREAM_FROM) {
-		copy_stream(p->to, p->from, p->len);
+	if (len >= STREAM_FROM) {
+		copy_stream(to, from, len);
 		return;
 	}
 #endif
-	if (p->len > 0)
-		memcpy(p->to, p->from, p->len);
+	if (len > 0)
+		memcpy(to, from, len);
 }
 
+/* Takes pieces until none is left: one that finds its processor busy holds nobody up
+ * for longer than a piece. */
 static void *
 run(void *arg)
 {
-	copy_piece(arg);
+	struct copy *c = arg;
+	size_t at;
+
+	while ((at = atomic_fetch_add(&c->next, PIECE)) < c->len)
+		copy_piece(c->to + at, c->from + at,
+		    c->len - at < PIECE ? c->len - at : PIECE);
 	return NULL;
 }
 
 void
 snapshot_copy(void *to, const void *from, size_t len, unsigned threads)
 {
-	struct piece pieces[SNAPSHOT_COPY_THREADS_MAX];
-	pthread_t ids[SNAPSHOT_COPY_THREADS_MAX];
-	size_t share, at = 0;
+	struct copy c = { .to = to, .from = from, .len = len };
+	pthread_t others[SNAPSHOT_COPY_THREADS_MAX - 1];
 	sigset_t all, old;
-	unsigned i, n = threads;
+	unsigned n = 0;
 
-	if (len < SPLIT_FROM || n < 1)
-		n = 1;
-	if (n > SNAPSHOT_COPY_THREADS_MAX)
-		n = SNAPSHOT_COPY_THREADS_MAX;
-	share = (len / n + 4095) / 4096 * 4096;
-	for (i = 0; i < n; i++, at += pieces[i - 1].len)
-		pieces[i] = (struct piece){ (uint8_t *)to + at,
-		    (const uint8_t *)from + at,
-		    i == n - 1 || len - at < share ? len - at : share };
+	if (len < SPLIT_FROM || threads < 2) {
+		copy_piece(to, from, len);
+		return;
+	}
+	/* The trainer's signals are the trainer's.  Where no thread can be had, the
+	 * caller copies the more. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	for (i = 1; i < n; i++)
-		if (pthread_create(&ids[i], NULL, run, &pieces[i]) != 0)
-			break;
+	while (n + 1 < threads && n + 1 < SNAPSHOT_COPY_THREADS_MAX &&
+	    pthread_create(&others[n], NULL, run, &c) == 0)
+		n++;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	copy_piece(&pieces[0]);
-	/* Where no thread could be had. */
-	for (n = i; i < threads && i < SNAPSHOT_COPY_THREADS_MAX &&
-	    len >= SPLIT_FROM; i++)
-		copy_piece(&pieces[i]);
-	while (--n > 0)
-		pthread_join(ids[n], NULL);
+	run(&c);
+	while (n > 0)
+		pthread_join(others[--n], NULL);
 }

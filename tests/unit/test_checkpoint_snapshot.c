@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "checkpoint/snapshot_copy.h"
 #include "checkpoint_fixture.h"
 #include "snapshot_fixture.h"
 #include "unit.h"
@@ -289,10 +290,38 @@ START_TEST(test_limits)
 }
 END_TEST
 
+/* Each byte and no other, wherever it lies and however many threads share the work. */
+START_TEST(test_copy)
+{
+	static const size_t lengths[] = { 0, 1, 255, (256 << 10) + 63, 8 * MB - 1,
+	    8 * MB, 9 * MB + 1, 17 * MB + 4097 };
+	size_t room = 18 * MB, n, i, gap;
+	uint8_t *from = malloc(room), *to = malloc(room);
+	unsigned threads;
+
+	ck_assert(from != NULL && to != NULL);
+	for (i = 0; i < room; i++)
+		from[i] = (uint8_t)(i % 251 + 1);
+	for (n = 0; n < sizeof(lengths) / sizeof(lengths[0]); n++)
+		for (threads = 0; threads <= SNAPSHOT_COPY_THREADS_MAX + 1;
+		    threads += 3) {
+			gap = 1 + n * 7 + threads;
+			memset(to, 0, room);
+			snapshot_copy(to + gap, from + n, lengths[n], threads);
+			ck_assert_int_eq(memcmp(to + gap, from + n, lengths[n]), 0);
+			ck_assert_uint_eq(to[gap - 1], 0);
+			ck_assert_uint_eq(to[gap + lengths[n]], 0);
+		}
+	free(from);
+	free(to);
+}
+END_TEST
+
 static void
 add(TCase *c)
 {
 	tcase_add_checked_fixture(c, snapshot_set_up, NULL);
+	tcase_add_test(c, test_copy);
 	tcase_add_test(c, test_one);
 	tcase_add_test(c, test_wrong_calls);
 	tcase_add_test(c, test_newest_wins);
