@@ -17,12 +17,13 @@ check_PROGRAMS += $(bench_programs)
 %C%_bench_hs_LDADD = libcommon.la $(HS_LIBS)
 
 bench_tests = %D%/smoke.sh
-EXTRA_DIST += $(bench_tests) %D%/bench.py %D%/bench_rules.py %D%/bench_table.py
+EXTRA_DIST += $(bench_tests) %D%/bench.py %D%/bench_checkpoint.py %D%/bench_rules.py \
+	%D%/bench_save.py %D%/bench_table.py
 
-# BENCH_ARGS: --size MB, --rounds N, --json; see bench.py.
+# BENCH_ARGS: --size MB, --rounds N, --only PART, --json; see bench.py.
 BENCH_PY = top_builddir='$(abs_top_builddir)' python3 -B $(srcdir)/%D%/bench.py
 .PHONY: bench bench-smoke
-bench: holdfast$(EXEEXT) $(bench_programs)
+bench: holdfast$(EXEEXT) libholdfast-checkpoint.la $(bench_programs)
 	$(BENCH_PY) $(BENCH_ARGS)
-bench-smoke: holdfast$(EXEEXT) $(bench_programs)
+bench-smoke: holdfast$(EXEEXT) libholdfast-checkpoint.la $(bench_programs)
 	$(BENCH_PY) --smoke $(BENCH_ARGS)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench.py [--size MB] [--rounds N] [--json] [--smoke]: what a diagnosis costs.
+"""bench.py [--size MB] [--rounds N] [--only PART] [--json] [--smoke]: what a diagnosis
+and a checkpoint cost.
 
 Decides nothing: it measures, and compares with the numbers that the design asks for.
 Writes a generated log and pieces of it to a folder of its own under $TMPDIR, where they
@@ -11,7 +12,8 @@ Every round runs each program once, pinned to the same processor; a row is the r
 two programs within a round.  Times are processor seconds of whole processes, start and
 end included, unless `clock' is said.  ripgrep and Hyperscan get a tenth of the log and
 grep -E half a MB; what ripgrep and grep need for an empty file, and Hyperscan to compile, is
-taken off.  Exits with 0 when everything ran, whatever the numbers are.
+taken off.  Exits with 0 when everything ran, whatever the numbers are.  Checkpoints are
+measured by bench_checkpoint.py, where there is PyTorch.
 
 Environment: top_builddir, TMPDIR.
 """
@@ -25,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 
+import bench_checkpoint
 import bench_rules
 from bench_table import Table, lines
 
@@ -334,12 +337,21 @@ class Bench:
                   f"{speed / 1e9:.2f} GB/s, {1e6 * rows[0]['hits'] / rows[0]['bytes']:.0f}"
                   " literals a MB")
 
-    def report(self):
+    def diagnoses(self):
+        self.prepare()
+        self.measure()
         self.rows_offline()
         self.rows_start()
         self.rows_speed()
         self.rows_scan()
-        return self.table.result()
+        # What follows needs the room.
+        shutil.rmtree(self.folder)
+        os.mkdir(self.folder)
+
+    def checkpoints(self):
+        part = bench_checkpoint.Checkpoints(self, available_mb())
+        part.measure()
+        part.rows()
 
 
 def processor():
@@ -359,8 +371,9 @@ def available_mb():
 
 
 def check_room(size, folder):
-    """Everything must fit on the disk, and into the page cache."""
-    need = size * 16 // 10 + 20
+    """Everything must fit on the disk, and into the page cache.  A job that saves needs
+    more, which is looked for when its turn comes."""
+    need = size * 21 // 10 + 20
     for what, have in (("on disk in " + folder, shutil.disk_usage(folder).free // MB),
                        ("of memory", available_mb())):
         if have < need:
@@ -369,9 +382,10 @@ def check_room(size, folder):
 
 
 def main():
-    p = argparse.ArgumentParser(description="measure what a diagnosis costs")
-    p.add_argument("--size", type=int, metavar="MB", help="size of the log (1000)")
+    p = argparse.ArgumentParser(description="measure what a diagnosis and a checkpoint cost")
+    p.add_argument("--size", type=int, metavar="MB", help="size of the log, and of what is saved (1000)")
     p.add_argument("--rounds", type=int, metavar="N", help="of measuring (5)")
+    p.add_argument("--only", choices=("diagnoses", "checkpoints"), help="a part of it")
     p.add_argument("--json", action="store_true", help="print JSON instead of a table")
     p.add_argument("--smoke", action="store_true",
                    help="20 MB, 1 round: whether it works; no number is judged")
@@ -388,9 +402,10 @@ def main():
         bench = Bench(args, folder)
         bench.table.head.update(cpu=processor(), load=load, size_mb=args.size,
                                 rounds=args.rounds)
-        bench.prepare()
-        bench.measure()
-        result = bench.report()
+        for part in ("diagnoses", "checkpoints"):
+            if args.only in (None, part):
+                getattr(bench, part)()
+        result = bench.table.result()
     print(json.dumps(result, indent=1) if args.json else "\n".join(lines(result)))
 
 

@@ -48,10 +48,10 @@ def number(v, unit):
 
 def lines(result):
     """The table as text."""
-    head = (f"{result['size_mb']} MB log, {result['rules']} rules, "
-            f"{result['rounds']} rounds, {result['cpu']}, scanner {result['level']}, "
-            f"load {result['load']:.1f}")
-    yield head
+    rules = f"{result['rules']} rules, " if "rules" in result else ""
+    scanner = f"scanner {result['level']}, " if "level" in result else ""
+    yield (f"{result['size_mb']} MB, {rules}{result['rounds']} rounds, {result['cpu']}, "
+           f"{scanner}load {result['load']:.1f}")
     if result["load"] > 0.5:
         yield "The machine is busy: look at ratios of processor time, not at the clock."
     cells = []

@@ -44,7 +44,34 @@ check "all that is here took time" query_bench \
 check "no number is judged" query_bench "all(r['met'] is None for r in d['rows'])"
 check "a healthy log is called healthy" query_bench \
     "[r['median'] for r in d['rows'] if 'healthy' in r['what']] == ['no_error']"
+# what PyTorch is needed for has a number
+saves() {
+	query_bench "all(r['median'] is not None and r['median'] > 0 and not r['note']
+	    for r in d['rows'] if r['section'].startswith(('Saving', 'Checkpoint', '1000 f'))
+	    and r['what'] != 'tmpfs, until durable')"
+}
+# median SECTION ROW
+median() {
+	echo "[r['median'] for r in d['rows'] if r['section'].startswith('$1')
+	    and r['what'] == '$2'][0]"
+}
+check "checkpoints have their rows" query_bench \
+    "[sum(r['section'].startswith(s) for r in d['rows']) for s in
+    ('Checkpoint of 40 MB', '1000 files', 'Saving 5 MB')] == [4, 2, 15]"
+if have_torch; then
+	check "... with numbers" saves
+	check "a store is as slow as it should be" query_bench \
+	    "$(median Saving 'direct, stall') >= 0.045"
+	check "nothing is durable before it is saved" query_bench "all(a >= b for a, b in (
+	    ($(median Saving 'staged, until durable'), 0.03),
+	    (1000 * $(median Saving 'snapshot, until durable'),
+	    $(median Saving 'snapshot, stall'))))"
+else
+	check "... without PyTorch no number" query_bench \
+	    "$(median Saving 'direct, stall') is None"
+fi
 "$python" -B "$bench/bench_table.py" bench.json >table
 check "the table says what was asked for" grep -q 'mmap and touch, avx2 .*>= 0.45' table
+check "... of checkpoints too" grep -q 'stall shorter than direct  .*>= 58.7' table
 check "nothing is left" [ -z "$(ls tmp)" ]
 flow_end
