@@ -21,6 +21,7 @@ checkpoint_core = \
 	%D%/format_nemo.c \
 	%D%/format_nvrx.c \
 	%D%/format_orbax.c \
+	%D%/format_pickle.c \
 	%D%/format_safetensors.c \
 	%D%/format_snapshot.c \
 	%D%/format_torch_legacy.c \

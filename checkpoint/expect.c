@@ -98,15 +98,21 @@ part_kinds(const struct checkpoint *c, struct names *kinds)
 	return 0;
 }
 
-/* The format's own rules know which ranks there are, but not the optimizer files of
- * DeepSpeed's experts. */
+/* Files of ranks whose number stands in others: .metadata knows its shards, and the
+ * model states of DeepSpeed the ranks. */
 static bool
-is_own(const struct format *format, const char *name)
+is_counted(const char *name)
 {
+	static const char *const begin[] = { "zero_pp_rank_",
+	    "bf16_zero_pp_rank_", "mp_rank_", NULL };
 	const char *slash = strrchr(name, '/');
+	size_t i;
 
-	return format->own_ranks && strstr(name, "rank_") != NULL &&
-	    strncmp(slash != NULL ? slash + 1 : name, "expp_rank_", 10) != 0;
+	name = slash != NULL ? slash + 1 : name;
+	for (i = 0; begin[i] != NULL; i++)
+		if (strncmp(name, begin[i], strlen(begin[i])) == 0)
+			return name_ends_with(name, "_states.pt");
+	return name_ends_with(name, ".distcp");
 }
 
 struct sets {
@@ -121,9 +127,9 @@ lack_of(const struct checkpoint *c, const struct sets *sets, const char *want,
 	char *name;
 
 	/* another world size is none of our business there */
-	if (is_own(c->format, want))
+	if (is_counted(want))
 		return LACK_NONE;
-	if (c->format->same_kinds) {
+	if (c->format->same_kinds && c->parts.counted) {
 		if ((name = name_kind(want)) == NULL)
 			return LACK_MEMORY;
 		if (!names_has(&sets->kinds, name))

@@ -70,6 +70,7 @@ struct parts {
 	struct part	*list;
 	size_t		 n, cap;
 	bool		 failed;	/* memory was short: some are missing */
+	bool		 counted;	/* the files tell how many there are */
 };
 
 struct format {
@@ -91,10 +92,8 @@ struct format {
 	/* folder format without an expected set of its own: it should hold what the
 	 * checkpoint before it holds */
 	bool		same_files;
-	/* its own rules know the files of the ranks, same_files only the others */
-	bool		own_ranks;
-	/* its own rules know all files but one thing: a kind of file (numbers in the
-	 * name apart) that the checkpoint before it has must be there */
+	/* the same for kinds of files (numbers in the name apart) only, where the
+	 * files tell how many there are */
 	bool		same_kinds;
 	/* the step in its name is the one its files tell, or something is wrong */
 	bool		named_step;
@@ -112,7 +111,8 @@ extern const struct format format_torch_zip, format_torch_legacy,
     format_hf_trainer, format_deepspeed, format_megatron_legacy,
     format_internevo, format_orbax, format_folder, format_accelerate,
     format_hf_model, format_deepspeed_universal, format_lightning,
-    format_fairseq, format_nvrx, format_snapshot, format_manifest;
+    format_fairseq, format_nvrx, format_snapshot, format_manifest,
+    format_pickle;
 
 /* Looks at a path: kind, size, first bytes, names inside.  Returns 0, or -1 with
  * the reason said.  item_fini() in both cases. */

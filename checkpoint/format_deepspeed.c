@@ -369,7 +369,6 @@ const struct format format_deepspeed = {
 	.complete = complete,
 	.same_step = true,
 	.same_files = true,
-	.own_ranks = true,
 	.inside = true
 };
 

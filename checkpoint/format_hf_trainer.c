@@ -114,6 +114,25 @@ check_resume(const struct item *it, bool deepspeed, struct report *r)
 		report_say(r, INCOMPLETE, "no rng_state file");
 }
 
+/* PEFT keeps each of several adapters in a folder of its name. */
+static bool
+has_adapter_folder(const struct item *it)
+{
+	bool found = false;
+	char *name;
+	size_t i;
+
+	for (i = 0; i < it->names.n && !found; i++) {
+		if (!folder_is_dir(it->path, it->names.list[i]) ||
+		    (name = file_join(it->names.list[i],
+		    "adapter_config.json")) == NULL)
+			continue;
+		found = folder_has(it, name);
+		free(name);
+	}
+	return found;
+}
+
 static void
 complete(const struct item *it, struct parts *parts, struct report *r)
 {
@@ -121,7 +140,8 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 
 	check_state(it, step_of(it->name), r);
 	/* DeepSpeed keeps the weights too */
-	if (!hf_index_check(it, r) && !hf_weights_present(it) && !deepspeed)
+	if (!hf_index_check(it, r) && !hf_weights_present(it) && !deepspeed &&
+	    !has_adapter_folder(it))
 		report_say(r, INCOMPLETE, "holds no weights");
 	if (deepspeed)
 		check_tag(it, r);

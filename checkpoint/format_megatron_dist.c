@@ -77,7 +77,6 @@ const struct format format_megatron_dist = {
 	.complete = complete,
 	.same_step = true,
 	.same_files = true,
-	.own_ranks = true,
 	.named_step = true,
 	.inside = true
 };

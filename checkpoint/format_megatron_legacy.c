@@ -108,7 +108,8 @@ struct ranks {
 };
 
 static void
-find_ranks(const struct item *it, struct ranks *ranks, struct report *r)
+find_ranks(const struct item *it, struct ranks *ranks, struct parts *parts,
+    struct report *r)
 {
 	unsigned told[3] = {0}, at[3] = {0};
 	struct sizes first, s;
@@ -123,6 +124,7 @@ find_ranks(const struct item *it, struct ranks *ranks, struct report *r)
 		if (dims == 0) {
 			dims = n;
 			read_sizes(it, name, &first);
+			parts->counted = first.tp != 0;
 			told_sizes(&first, dims, told);
 			for (d = 0; d < 3; d++)
 				ranks->size[d] = d < dims && told[d] ? told[d] : 1;
@@ -204,7 +206,7 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 		parts->failed = true;
 		return;
 	}
-	find_ranks(it, &ranks, r);
+	find_ranks(it, &ranks, parts, r);
 	check_grid(it, &ranks, r);
 	for (i = 0; i < ranks.n; i++)
 		if (folder_is_dir(it->path, ranks.list[i]))

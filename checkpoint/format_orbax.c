@@ -23,6 +23,8 @@ recognise(const struct item *it)
 	    names_has(&it->names, "orbax.checkpoint") ||
 	    folder_has(it, "default/_METADATA") ||
 	    folder_has(it, "state/_METADATA") ||
+	    folder_has(it, "default/checkpoint") ||
+	    folder_has(it, "state/checkpoint") ||
 	    names_has(&it->names, "manifest.ocdbt"));
 }
 

@@ -14,6 +14,7 @@ static const struct format *const formats[] = {
 	&format_torch_zip,
 	&format_torch_legacy,
 	&format_safetensors,
+	&format_pickle,
 	&format_lightning,
 	&format_megatron_dist,
 	&format_dcp,
@@ -137,6 +138,8 @@ format_claimed(const struct item *it, struct report *r)
 
 	if (name_ends_with(it->name, ".safetensors"))
 		format = &format_safetensors;
+	else if (name_is_pickle(it->name))
+		format = &format_pickle;
 	else if (!name_is_checkpoint_file(it->name))
 		format = NULL;
 	if (it->size == 0) {
@@ -160,7 +163,8 @@ format_claimed(const struct item *it, struct report *r)
 		    "cut off inside its first bytes");
 		return format;
 	}
-	if (format == NULL || name_ends_with(it->name, ".bin") ||
+	if (format == NULL || format == &format_pickle ||
+	    name_ends_with(it->name, ".bin") ||
 	    starts_with(it, "\x28\xb5\x2f\xfd", 4) ||	/* zstd */
 	    starts_with(it, "\x1f\x8b", 2) ||		/* gzip */
 	    starts_with(it, "\xfd" "7zXZ", 5) || it->head[0] == 0x80) {

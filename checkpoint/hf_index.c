@@ -18,6 +18,8 @@ static const struct {
 } kinds[] = {
 	{ "model.safetensors.index.json", "model-#-of-#.safetensors" },
 	{ "pytorch_model.bin.index.json", "pytorch_model-#-of-#.bin" },
+	{ "diffusion_pytorch_model.safetensors.index.json",
+	    "diffusion_pytorch_model-#-of-#.safetensors" },
 	{ NULL, NULL }
 };
 
@@ -167,14 +169,25 @@ find_shard(const struct item *it, const char *pattern)
 	return NULL;
 }
 
+/* NAME.safetensors.index.json, also of a variant: NAME.safetensors.index.fp16.json. */
+static bool
+is_index(const char *name)
+{
+	return name_ends_with(name, ".json") && !name_is_temporary(name) &&
+	    (strstr(name, ".safetensors.index.") != NULL ||
+	    strstr(name, ".bin.index.") != NULL);
+}
+
 bool
 hf_index_present(const struct item *it)
 {
 	size_t i;
 
+	for (i = 0; i < it->names.n; i++)
+		if (is_index(it->names.list[i]))
+			return true;
 	for (i = 0; kinds[i].index != NULL; i++)
-		if (names_has(&it->names, kinds[i].index) ||
-		    find_shard(it, kinds[i].shards) != NULL)
+		if (find_shard(it, kinds[i].shards) != NULL)
 			return true;
 	return false;
 }
@@ -186,15 +199,17 @@ hf_index_check(const struct item *it, struct report *r)
 	bool any = false;
 	size_t i;
 
+	for (i = 0; i < it->names.n; i++)
+		if (is_index(it->names.list[i])) {
+			check_index(it, it->names.list[i], r);
+			any = true;
+		}
 	for (i = 0; kinds[i].index != NULL; i++) {
 		shard = find_shard(it, kinds[i].shards);
-		if (names_has(&it->names, kinds[i].index))
-			check_index(it, kinds[i].index, r);
-		else if (shard != NULL)
-			report_say(r, INCOMPLETE, "%s without %s: the save did not "
-			    "finish", shard, kinds[i].index);
-		else
+		if (shard == NULL || names_has(&it->names, kinds[i].index))
 			continue;
+		report_say(r, INCOMPLETE, "%s without %s: the save did not finish",
+		    shard, kinds[i].index);
 		any = true;
 	}
 	return any;

@@ -64,6 +64,10 @@ new_checkpoint(struct checkpoints *cs)
 static bool
 is_unrelated(const struct checkpoint *c, const char *name)
 {
+	/* of all that is pickled, what a word such as step or checkpoint makes one */
+	if (name_is_pickle(name))
+		return c->format != &format_pickle ||
+		    name_folder_step(name) == REPORT_UNKNOWN;
 	if (c->format != NULL)
 		return false;
 	if (c->is_dir)
@@ -141,6 +145,24 @@ sort(struct checkpoints *cs)
 		    compare_by_name : compare_by_step);
 }
 
+/* Pickles beside checkpoints of another format are something that belongs to them. */
+static void
+drop_pickles(struct checkpoints *cs)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < cs->n; i++)
+		n += name_is_pickle(cs->list[i].path);
+	if (n == cs->n)
+		return;
+	for (i = n = 0; i < cs->n; i++)
+		if (name_is_pickle(cs->list[i].path))
+			checkpoint_fini(&cs->list[i]);
+		else
+			cs->list[n++] = cs->list[i];
+	cs->n = n;
+}
+
 /* `kind': of this kind of name only (NULL: all). */
 static int
 list(struct checkpoints *cs, const char *dir, const char *kind, struct err *err)
@@ -177,6 +199,7 @@ list(struct checkpoints *cs, const char *dir, const char *kind, struct err *err)
 			goto out;
 		}
 	}
+	drop_pickles(cs);
 	sort(cs);
 	rc = 0;
 out:

@@ -112,6 +112,16 @@ name_is_checkpoint_file(const char *name)
 }
 
 bool
+name_is_pickle(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash != NULL ? slash + 1 : path;
+
+	return (name_ends_with(name, ".pkl") || name_ends_with(name, ".pickle")) &&
+	    !name_is_checkpoint_file(name);
+}
+
+bool
 name_is_temporary(const char *name)
 {
 	static const char *const ends[] = { "~", ".part", ".partial", ".temp",

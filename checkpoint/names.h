@@ -41,6 +41,8 @@ bool	name_is_checkpoint_file(const char *name);
 /* The last component of a path, each number in it replaced by '#'; to be freed, NULL
  * when memory is short. */
 char	*name_kind(const char *path);
+/* .pkl and .pickle, but not accelerate's, which torch.save writes. */
+bool	name_is_pickle(const char *path);
 bool	name_ends_with(const char *name, const char *suffix);
 
 #endif

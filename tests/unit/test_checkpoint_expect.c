@@ -121,6 +121,35 @@ START_TEST(change)
 }
 END_TEST
 
+/* What the files themselves count is not compared: the world may shrink. */
+START_TEST(counted)
+{
+	static const char *const names[] = { "__3_0.distcp",
+	    "w/zero_pp_rank_3_mp_rank_00_optim_states.pt",
+	    "bf16_zero_pp_rank_3_mp_rank_00_optim_states.pt",
+	    "mp_rank_03_model_states.pt", "expp_rank_3_mp_rank_00_optim_states.pt",
+	    "layer_3_expert_0_mp_rank_00_model_states.pt", "rank_3.pt", NULL };
+	struct checkpoint list[2];
+	struct checkpoints cs = { .list = list, .n = 2 };
+	size_t i;
+
+	for (i = 0; names[i] != NULL; i++) {
+		save("a", 10, 0, false);
+		save("a", 20, 0, false);
+		ck_assert_int_eq(checkpoint_look(&list[0],
+		    damage_at("a/step_20")), 0);
+		ck_assert_int_eq(checkpoint_look(&list[1],
+		    damage_at("a/step_10")), 0);
+		ck_assert_ptr_nonnull(parts_add(&list[1].parts, "x", names[i]));
+		ck_assert_int_eq(expect_same_files(&cs), 0);
+		ck_assert_msg(report_is_bad(&list[0].report) == (i >= 4), "%s",
+		    names[i]);
+		checkpoint_fini(&list[0]);
+		checkpoint_fini(&list[1]);
+	}
+}
+END_TEST
+
 START_TEST(kinds)
 {
 	static const char *const want[][2] = { { "a/iter_0000100", "iter_#" },
@@ -143,6 +172,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, one_alone);
 	tcase_add_test(t, last_rank);
 	tcase_add_loop_test(t, change, 0, 2);
+	tcase_add_test(t, counted);
 	tcase_add_test(t, kinds);
 }
 

@@ -304,6 +304,43 @@ START_TEST(legacy_module)
 }
 END_TEST
 
+/* What pickle.dump() wrote, one object or two. */
+START_TEST(raw_pickle)
+{
+	static const char two[] = "\x80\4}\x94X\1\0\0\0wK\1s.\x80\2]q\0.";
+	const size_t len = sizeof(two) - 1, first = 14;
+	static const char joblib[] =
+	    "\x80\4cjoblib.numpy_pickle\nA\nX\xff\xff\xff";
+	char zeroes[64] = {0}, bytes[128];
+	size_t i;
+
+	write_file("s.pkl", two, len);
+	expect("s.pkl", VALID, NULL);
+	for (i = 2; i < len; i++) {
+		write_file("s.pkl", two, i);
+		if (i == first)
+			expect("s.pkl", VALID, NULL);
+		else if (i == first + 1)
+			expect("s.pkl", UNVERIFIED, "1 bytes behind");
+		else
+			expect("s.pkl", INCOMPLETE, "cut off");
+	}
+	memcpy(bytes, two, 9);
+	memset(bytes + 9, 0, 64);
+	write_file("s.pkl", bytes, 73);
+	expect("s.pkl", CORRUPT, "ends in zeroes");
+	write_file("s.pkl", zeroes, sizeof(zeroes));
+	expect("s.pkl", CORRUPT, "begins with zeroes");
+	write_file("s.pickle", "", 0);
+	expect("s.pickle", INCOMPLETE, "empty");
+	/* raw bytes between the opcodes, as joblib has them */
+	write_file("s.pkl", joblib, sizeof(joblib));
+	expect("s.pkl", UNVERIFIED, "joblib");
+	write_file("s.pkl", "(dp0\n.", 7);
+	expect("s.pkl", UNVERIFIED, "not a checkpoint");
+}
+END_TEST
+
 START_TEST(no_files)
 {
 	char *path = fixture_path(dir, "fifo.pt");
@@ -362,6 +399,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, safetensors);
 	tcase_add_loop_test(t, legacy, 2, 6);
 	tcase_add_test(t, legacy_module);
+	tcase_add_test(t, raw_pickle);
 	tcase_add_test(t, no_files);
 	tcase_add_test(t, unreadable_is_not_corrupt);
 }

@@ -153,6 +153,17 @@ START_TEST(deepspeed_experts_and_layers)
 	damage_newest("ds", "global_step10");
 	moe_and_layers("ds/global_step20", 20);
 	damage_newest("ds", "global_step20");
+	/* the experts of a layer */
+	for (i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "ds/global_step20/"
+		    "layer_0_expert_%d_mp_rank_00_model_states.pt", i);
+		ck_assert_int_eq(unlink(damage_at(name)), 0);
+		snprintf(name, sizeof(name), "ds/global_step20/"
+		    "layer_0_expert_%d_mp_rank_01_model_states.pt", i);
+		ck_assert_int_eq(unlink(damage_at(name)), 0);
+	}
+	damage_newest("ds", "global_step10");
+	moe_and_layers("ds/global_step20", 20);
 	/* an expert's optimizer as well */
 	for (i = 0; i < 6; i++) {
 		snprintf(name, sizeof(name), "ds/global_step%d/"
@@ -283,6 +294,27 @@ START_TEST(megatron_optimizer)
 	damage_good("m/iter_0000100/mp_rank_01_000/distrib_optim.pt");
 	damage_good("m/iter_0000100/mp_rank_01_001/distrib_optim.pt");
 	damage_newest("m", "iter_0000100");
+}
+END_TEST
+
+/* Without arguments in the files, the checkpoint before tells how many ranks. */
+START_TEST(megatron_uncounted)
+{
+	char name[64];
+	int i;
+
+	for (i = 0; i < 7; i++) {
+		snprintf(name, sizeof(name), "m/iter_0000%d/mp_rank_%02d",
+		    i < 4 ? 100 : 200, i % 4);
+		damage_folder(name);
+		snprintf(name, sizeof(name), "m/iter_0000%d/mp_rank_%02d/"
+		    "model_optim_rng.pt", i < 4 ? 100 : 200, i % 4);
+		damage_good(name);
+	}
+	damage_newest("m", "iter_0000100");
+	damage_folder("m/iter_0000200/mp_rank_03");
+	damage_good("m/iter_0000200/mp_rank_03/model_optim_rng.pt");
+	damage_newest("m", "iter_0000200");
 }
 END_TEST
 
@@ -432,6 +464,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, megatron_legacy);
 	tcase_add_test(t, megatron_experts);
 	tcase_add_test(t, megatron_optimizer);
+	tcase_add_test(t, megatron_uncounted);
 	tcase_add_test(t, internevo);
 	tcase_add_test(t, fairseq_shards);
 	tcase_add_test(t, nvrx_local);

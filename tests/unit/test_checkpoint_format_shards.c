@@ -188,6 +188,34 @@ START_TEST(hf_index)
 }
 END_TEST
 
+/* Shards and indexes of other names than the two most common. */
+START_TEST(hf_index_names)
+{
+	static const char *const names[][2] = {
+	    { "model", "fp16." }, { "diffusion_pytorch_model", "" },
+	    { "consolidated", "" } };
+	char index[256], file[2][64], path[128];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		snprintf(file[i], sizeof(file[i]), "%s-0000%d-of-00002.%s"
+		    "safetensors", names[_i][0], i + 1, names[_i][1]);
+	snprintf(index, sizeof(index), "{\"weight_map\":{\"a\":\"%s\","
+	    "\"b\":\"%s\"}}", file[0], file[1]);
+	damage_folder("m");
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "m/%s", file[i]);
+		safetensors(path, i == 0 ? "a" : "b");
+	}
+	snprintf(path, sizeof(path), "m/%s.safetensors.index.%sjson",
+	    names[_i][0], names[_i][1]);
+	damage_bytes(path, index);
+	damage_each("m", file[1]);
+	damage_each("m", path + 2);
+	damage_gone("m", file[0], "is missing, which");
+}
+END_TEST
+
 START_TEST(hf_trainer)
 {
 	const char *dir = "checkpoint-10";
@@ -212,6 +240,14 @@ START_TEST(hf_trainer)
 	damage_incomplete(dir, "not JSON");
 	damage_bytes("checkpoint-10/trainer_state.json", "{\"global_step\":9}");
 	damage_incomplete(dir, "tells step 9");
+	damage_bytes("checkpoint-10/trainer_state.json", "{\"global_step\":10}");
+	/* several adapters, each in a folder */
+	damage_folder("checkpoint-10/critic");
+	damage_bytes("checkpoint-10/critic/adapter_config.json", "{}");
+	safetensors("checkpoint-10/critic/adapter_model.safetensors", "a");
+	unlink(damage_at("checkpoint-10/adapter_model.safetensors"));
+	damage_each(dir, "critic/adapter_model.safetensors");
+	damage_gone(dir, "critic", "holds no weights");
 	/* save_only_model */
 	trainer("checkpoint-20", "{\"global_step\":20}");
 	safetensors("checkpoint-20/model.safetensors", "a");
@@ -317,6 +353,11 @@ START_TEST(orbax)
 	damage_incomplete("100", "tells no commit");
 	damage_bytes(mark, "");
 	damage_incomplete("100", "is empty");
+	/* before OCDBT */
+	damage_folder("200/default/w");
+	damage_bytes("200/default/checkpoint", "\x82");
+	damage_bytes("200/default/w/.zarray", "{}");
+	damage_valid("200");
 }
 END_TEST
 
@@ -331,6 +372,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, nemo);
 	tcase_add_test(t, lightning);
 	tcase_add_test(t, hf_index);
+	tcase_add_loop_test(t, hf_index_names, 0, 3);
 	tcase_add_test(t, hf_trainer);
 	tcase_add_test(t, hf_trainer_folders);
 	tcase_add_test(t, accelerate);

@@ -226,6 +226,25 @@ START_TEST(odd_neighbours)
 }
 END_TEST
 
+/* Pickles are checkpoints where nothing else is, and only with a step. */
+START_TEST(pickles)
+{
+	long at;
+
+	text("ckpt_10.pkl", "\x80\2}.");
+	text("ckpt_20.pkl", "\x80\2}");
+	text("ckpt_30.pkl", "");
+	text("vocab_32000.pkl", "\x80\2}.");
+	text("args.pkl", "\x80\2}.");
+	ck_assert_str_eq(latest(NULL, &at), "ckpt_10.pkl");
+	ck_assert_int_eq(at, 2);
+	ck_assert_uint_eq(cs.n, 3);
+	add("step5.pt", 5);
+	ck_assert_str_eq(latest(NULL, &at), "step5.pt");
+	ck_assert_uint_eq(cs.n, 1);
+}
+END_TEST
+
 START_TEST(folders)
 {
 	char *one = fixture_path(dir, "step_10"), *two = fixture_path(dir,
@@ -260,6 +279,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, step_of_the_file_is_told);
 	tcase_add_test(t, limits);
 	tcase_add_test(t, odd_neighbours);
+	tcase_add_test(t, pickles);
 	tcase_add_test(t, folders);
 }
 
