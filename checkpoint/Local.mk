@@ -41,6 +41,7 @@ checkpoint_core = \
 	%D%/scan.c %D%/scan.h \
 	%D%/tensors.c %D%/tensors.h \
 	%D%/torch.c %D%/torch.h \
+	%D%/trouble.c %D%/trouble.h \
 	%D%/zip.c %D%/zip.h %D%/zip_data.c
 
 noinst_LTLIBRARIES += libcheckpoint.la

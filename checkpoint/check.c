@@ -12,6 +12,7 @@
 #include "common/file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/proof.h"
+#include "checkpoint/trouble.h"
 
 #define CORRUPT		HOLDFAST_CHECKPOINT_CORRUPT
 #define UNREADABLE	HOLDFAST_CHECKPOINT_UNREADABLE
@@ -41,6 +42,7 @@ check_once(struct part *p, const struct check *check, bool again,
 	struct input in;
 	struct item it;
 
+	trouble_begin();
 	if (item_look(&it, p->path, r) == -1)
 		goto out;
 	if (it.is_dir) {
@@ -70,6 +72,7 @@ check_once(struct part *p, const struct check *check, bool again,
 	}
 	input_close(&in);
 out:
+	(void)trouble_end(r);
 	item_fini(&it);
 }
 

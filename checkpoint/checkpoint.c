@@ -9,8 +9,9 @@
 
 #include "common/file.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/trouble.h"
 
-/* Sizes and times of the parts; a part that cannot be seen is found later. */
+/* Sizes and times of the parts; a part that is not there is found later. */
 static void
 measure(struct checkpoint *c)
 {
@@ -19,8 +20,10 @@ measure(struct checkpoint *c)
 	size_t i;
 
 	for (i = 0; i < c->parts.n; i++) {
-		if (stat(c->parts.list[i].path, &st) == -1)
+		if (stat(c->parts.list[i].path, &st) == -1) {
+			trouble_note(c->parts.list[i].path);
 			continue;
+		}
 		mtime = file_mtime_ns(&st);
 		if (c->mtime_ns == REPORT_UNKNOWN || mtime > c->mtime_ns)
 			c->mtime_ns = mtime;
@@ -51,6 +54,7 @@ checkpoint_look(struct checkpoint *c, const char *path)
 	    end[-1] == '/'; end--)
 		end[-1] = '\0';
 	report_init(&seen);
+	trouble_begin();
 	if (item_look(&it, c->path, &seen) == 0) {
 		c->format = format_find_set(&it);
 		if (c->format == NULL)
@@ -60,7 +64,7 @@ checkpoint_look(struct checkpoint *c, const char *path)
 	}
 	c->is_dir = it.is_dir;
 	/* what is wrong with a file is said, and confirmed, when it is checked */
-	if (it.is_dir)
+	if (it.is_dir || seen.state == HOLDFAST_CHECKPOINT_UNREADABLE)
 		report_merge(&c->report, &seen, NULL);
 	report_fini(&seen);
 	c->name_step = it.is_dir ? name_folder_step(it.name) :
@@ -78,6 +82,7 @@ checkpoint_look(struct checkpoint *c, const char *path)
 	if (c->parts.failed)
 		goto out;
 	measure(c);
+	(void)trouble_end(&c->report);
 	rc = 0;
 out:
 	item_fini(&it);

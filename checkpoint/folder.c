@@ -11,6 +11,7 @@
 #include "common/buf.h"
 #include "common/file.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/trouble.h"
 
 #define DEPTH_MAX	4	/* of folders inside a checkpoint folder */
 #define JSON_MAX	(64u << 20)	/* bytes; trainer_state.json grows with the run */
@@ -20,11 +21,14 @@ folder_is_dir(const char *dir, const char *name)
 {
 	char *path = file_join(dir, name);
 	struct stat st;
-	bool is;
+	bool is = false;
 
 	if (path == NULL)
 		return false;
-	is = lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (lstat(path, &st) == 0)
+		is = S_ISDIR(st.st_mode);
+	else
+		trouble_note(path);
 	free(path);
 	return is;
 }
@@ -160,6 +164,8 @@ folder_has(const struct item *it, const char *name)
 	struct stat st;
 	bool has = path != NULL && lstat(path, &st) == 0;
 
+	if (path != NULL && !has)
+		trouble_note(path);
 	free(path);
 	return has;
 }
@@ -190,6 +196,19 @@ parse_json(struct buf *buf, cJSON **out, struct err *err)
 	return json_parse(text, len, out, err);
 }
 
+/* A socket gives ENXIO as well. */
+static bool
+is_trouble(const char *path, int errnum)
+{
+	struct stat st;
+
+	if (errnum == ENXIO && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+		return false;
+	errno = errnum;
+	trouble_note(path);
+	return trouble_is(errnum);
+}
+
 cJSON *
 folder_json(const struct item *it, const char *name, struct report *r)
 {
@@ -201,8 +220,7 @@ folder_json(const struct item *it, const char *name, struct report *r)
 	if (path == NULL)
 		return NULL;
 	if (file_read(path, JSON_MAX, &text, &err) == -1)
-		report_say(r, err.errnum == 0 || err.errnum == ENOENT ||
-		    err.errnum == ENXIO ?
+		report_say(r, !is_trouble(path, err.errnum) ?
 		    HOLDFAST_CHECKPOINT_INCOMPLETE :
 		    HOLDFAST_CHECKPOINT_UNREADABLE, "%s: %s", name,
 		    err.errnum ? strerror(err.errnum) : err.text);

@@ -19,6 +19,7 @@
 #include "common/file.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/pickle.h"
+#include "checkpoint/trouble.h"
 
 #define CORRUPT		HOLDFAST_CHECKPOINT_CORRUPT
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
@@ -141,6 +142,7 @@ add_file(const struct item *it, const char *below, const struct place *places,
 	}
 	/* errors other than absence are said when it is read */
 	if (stat(part->path, &st) == -1) {
+		trouble_note(part->path);
 		if (errno == ENOENT)
 			report_say(r, INCOMPLETE, "%s is missing", name);
 	} else if ((uint64_t)st.st_size < at) {
@@ -336,6 +338,8 @@ dcp_complete(const struct item *it, const char *below, struct parts *parts,
 		goto out;
 	}
 	if (file_read(path, METADATA_MAX, &bytes, &err) == -1) {
+		errno = err.errnum;
+		trouble_note(path);
 		report_say(r, err.errnum == ENOENT || err.code == ERR_FORMAT ?
 		    INCOMPLETE : err.errnum == 0 ? UNVERIFIED :
 		    HOLDFAST_CHECKPOINT_UNREADABLE, err.errnum == ENOENT ?

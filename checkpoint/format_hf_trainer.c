@@ -8,6 +8,7 @@
  * weights are there (all shards of the index), that what is needed to resume is
  * there or was not saved at all (save_only_model), and that every file is whole.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "common/file.h"
 #include "checkpoint/grid.h"
 #include "checkpoint/hf_index.h"
+#include "checkpoint/trouble.h"
 
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
 #define TAG_MAX		4096	/* bytes of DeepSpeed's latest */
@@ -75,6 +77,8 @@ check_tag(const struct item *it, struct report *r)
 	const char *tag;
 
 	if (path == NULL || file_read(path, TAG_MAX, &text, &err) == -1) {
+		errno = err.errnum;
+		trouble_note(path != NULL ? path : "");
 		report_say(r, INCOMPLETE, "no latest beside the DeepSpeed folder");
 		goto out;
 	}

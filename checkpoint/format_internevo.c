@@ -16,6 +16,7 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/grid.h"
 #include "checkpoint/peek.h"
+#include "checkpoint/trouble.h"
 
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
 #define SLACK_NS	10000000000	/* a copy does not keep the order of times */
@@ -40,6 +41,8 @@ mtime_of(const struct item *it, const char *name)
 
 	if (path != NULL && stat(path, &st) == 0)
 		t = file_mtime_ns(&st);
+	else if (path != NULL)
+		trouble_note(path);
 	free(path);
 	return t;
 }

@@ -11,6 +11,7 @@
 
 #include "common/file.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/trouble.h"
 
 static bool
 is_dcp(const struct item *it)
@@ -37,7 +38,8 @@ has_neighbour(const struct item *it)
 			    asprintf(&name, "%s/%s/metadata.json", path,
 			    names.list[i]) == -1)
 				continue;
-			found = access(name, F_OK) == 0;
+			if (!(found = access(name, F_OK) == 0))
+				trouble_note(name);
 			free(name);
 		}
 	names_fini(&names);

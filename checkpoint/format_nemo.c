@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "checkpoint/folder.h"
+#include "checkpoint/trouble.h"
 
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
 
@@ -36,6 +37,8 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 	if (lstat(marker, &st) == 0)
 		report_say(r, INCOMPLETE,
 		    "marked as unfinished by %s-unfinished", it->name);
+	else
+		trouble_note(marker);
 	free(marker);
 	if (!names_has(&it->names, "weights"))
 		report_say(r, INCOMPLETE, "weights is missing");

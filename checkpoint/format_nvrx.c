@@ -11,11 +11,13 @@
  */
 #include <ctype.h>
 #include <inttypes.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/file.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/trouble.h"
 
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
 #define RANK_MAX	1000000
@@ -231,8 +233,12 @@ complete(const struct item *it, struct parts *parts, struct report *r)
 		goto fail;
 	(void)parse(it->name, false, &iteration, &owner);
 	r->step = iteration;
-	if (names_read(&names, dir) == -1 ||
-	    session_read(&s, dir, &names) == -1)
+	if (names_read(&names, dir) == -1) {
+		report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE,
+		    "cannot read the session: %s", strerror(errno));
+		goto out;
+	}
+	if (session_read(&s, dir, &names) == -1)
 		goto fail;
 	for (i = 0; i < s.n_ranks; i++)
 		add_owner(&s, dir, iteration, s.ranks[i], parts, r);
@@ -291,6 +297,8 @@ enumerate(const char *dir, const struct names *in, struct names *out)
 			return -1;
 		if (names_read(&inside, path) == 0)
 			rc = list_session(path, in->list[i], &inside, out);
+		else if (errno == EACCES || errno == EPERM)
+			trouble_take_back();	/* lost+found and the like */
 		names_fini(&inside);
 		free(path);
 	}

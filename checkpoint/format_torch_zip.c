@@ -495,8 +495,11 @@ open_extent(struct input *in, const struct extent *e, const struct check *check,
 	struct archive a = { .r = r, .check = check };
 	uint8_t head[16];
 
-	if (e->length < sizeof(head) || e->offset > in->size ||
-	    e->length > in->size - e->offset ||
+	if (e->offset > in->size || e->length > in->size - e->offset) {
+		report_say(r, INCOMPLETE, "the file ends inside an item");
+		return;
+	}
+	if (e->length < sizeof(head) ||
 	    input_read(in, e->offset, head, sizeof(head), r) == -1)
 		return;
 	if (memcmp(head, "PK\3\4", 4) != 0) {
@@ -526,6 +529,9 @@ torch_zip_check_extents(struct input *in, const struct extent *list, size_t n,
 		report_say(r, UNVERIFIED, "out of memory");
 		return;
 	}
+	/* they tiled the file when it was looked at */
+	if (n > 0 && in->size > list[n - 1].offset + list[n - 1].length)
+		report_say(r, INCOMPLETE, "the file became longer meanwhile");
 	for (i = 0; i < n && !report_is_bad(r); i++) {
 		p.list[i].first = p.ranges.n;
 		open_extent(in, &list[i], check, r, &p, i);

@@ -8,6 +8,7 @@
 
 #include "common/file.h"
 #include "checkpoint/format.h"
+#include "checkpoint/trouble.h"
 
 /* Folder formats from the most telling layout to the least. */
 static const struct format *const formats[] = {
@@ -41,11 +42,20 @@ item_look(struct item *it, const char *path, struct report *r)
 	const char *slash = strrchr(path, '/');
 	struct input in;
 	struct stat st;
+	int seen;
 
 	memset(it, 0, sizeof(*it));
 	it->path = path;
 	it->name = slash != NULL && slash[1] != '\0' ? slash + 1 : path;
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+	if ((seen = stat(path, &st)) == -1 && trouble_is(errno)) {
+		trouble_note(path);
+		report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE, "cannot stat: %s",
+		    strerror(errno));
+		/* by its name, as nothing else tells */
+		it->is_dir = !name_is_checkpoint_file(it->name);
+		return -1;
+	}
+	if (seen == 0 && S_ISDIR(st.st_mode)) {
 		it->is_dir = true;
 		if (names_read(&it->names, path) == -1) {
 			report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "checkpoint/input.h"
+#include "checkpoint/trouble.h"
 
 static const char *
 kind_of(mode_t mode)
@@ -32,6 +33,8 @@ say_no_stat(const char *path, struct report *r)
 		    "symbolic link to %s, which does not exist", target);
 		return;
 	}
+	errno = errnum;
+	trouble_note(path);
 	report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE, "cannot stat: %s",
 	    strerror(errnum));
 }
@@ -54,8 +57,11 @@ input_open(struct input *in, const char *path, struct report *r)
 		return -1;
 	}
 	/* Another kind of file may have taken its place since. */
-	in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	do
+		in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	while (in->fd == -1 && errno == EINTR);
 	if (in->fd == -1 || fstat(in->fd, &in->st) == -1) {
+		trouble_note(path);
 		report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE, "cannot open: %s",
 		    strerror(errno));
 		input_close(in);
@@ -96,6 +102,7 @@ input_read(struct input *in, uint64_t offset, void *out, size_t len,
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1) {
+			trouble_note(in->path);
 			report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE,
 			    "cannot read at byte %" PRIu64 ": %s", offset,
 			    strerror(errno));
@@ -120,19 +127,27 @@ input_forget(const struct input *in)
 	(void)posix_fadvise(in->fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
+static bool
+same_time_and_size(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size &&
+	    a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	    a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
 void
 input_check_unchanged(const struct input *in, struct report *r)
 {
 	struct stat st, named;
 
 	if (fstat(in->fd, &st) == -1 || stat(in->path, &named) == -1) {
+		trouble_note(in->path);
 		report_say(r, HOLDFAST_CHECKPOINT_UNREADABLE,
 		    "gone while it was read: %s", strerror(errno));
 		return;
 	}
-	if (st.st_size != in->st.st_size ||
-	    st.st_mtim.tv_sec != in->st.st_mtim.tv_sec ||
-	    st.st_mtim.tv_nsec != in->st.st_mtim.tv_nsec ||
+	if (!same_time_and_size(&st, &in->st) ||
+	    !same_time_and_size(&named, &in->st) ||
 	    named.st_ino != in->st.st_ino || named.st_dev != in->st.st_dev)
 		report_say(r, HOLDFAST_CHECKPOINT_INCOMPLETE,
 		    "was being written while it was read");

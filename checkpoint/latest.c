@@ -16,6 +16,7 @@
 #include "common/file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/expect.h"
+#include "checkpoint/trouble.h"
 
 #define UNVERIFIED	HOLDFAST_CHECKPOINT_UNVERIFIED
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
@@ -182,10 +183,13 @@ list(struct checkpoints *cs, const char *dir, const char *kind, struct err *err)
 		err_errno(err, "cannot read %s", dir);
 		goto out;
 	}
+	trouble_begin();
 	if (formats_enumerate(dir, &names) == -1) {
 		err_memory(err);
 		goto out;
 	}
+	if (trouble_error(err) == -1)
+		goto out;
 	for (i = 0; i < names.n; i++) {
 		bool fits = true;
 

@@ -16,6 +16,7 @@
 #include "common/text.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/manifest_text.h"
+#include "checkpoint/trouble.h"
 
 char *
 manifest_path(const char *checkpoint, bool is_dir)
@@ -248,11 +249,14 @@ manifest_read(struct manifest *m, const char *checkpoint, bool is_dir,
 {
 	char *path = manifest_path(checkpoint, is_dir);
 	enum manifest_found found = MANIFEST_UNUSABLE;
+	struct err unasked = {0};
 	struct buf text = {0};
 	struct stat st;
 
 	memset(m, 0, sizeof(*m));
 	m->step = REPORT_UNKNOWN;
+	err = err != NULL ? err : &unasked;
+	err->errnum = 0;
 	if (path == NULL) {
 		err_memory(err);
 	} else if (lstat(path, &st) == -1) {
@@ -269,6 +273,9 @@ manifest_read(struct manifest *m, const char *checkpoint, bool is_dir,
 	    manifest_parse(m, text.data ? text.data : "", text.len, err) == 0) {
 		found = MANIFEST_FOUND;
 	}
+	errno = err->errnum;
+	if (path != NULL && found == MANIFEST_UNUSABLE)
+		trouble_note(path);
 	buf_fini(&text);
 	free(path);
 	return found;

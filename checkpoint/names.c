@@ -10,6 +10,7 @@
 
 #include "checkpoint/names.h"
 #include "checkpoint/report.h"
+#include "checkpoint/trouble.h"
 
 int
 names_add(struct names *names, const char *name)
@@ -69,8 +70,12 @@ names_read(struct names *names, const char *dir)
 	DIR *dp;
 	int errnum = 0;
 
-	if ((dp = opendir(dir)) == NULL)
+	while ((dp = opendir(dir)) == NULL && errno == EINTR)
+		;
+	if (dp == NULL) {
+		trouble_note(dir);
 		return -1;
+	}
 	for (;;) {
 		errno = 0;
 		if ((d = readdir(dp)) == NULL) {
@@ -87,6 +92,7 @@ names_read(struct names *names, const char *dir)
 	closedir(dp);
 	names_sort(names);
 	errno = errnum;
+	trouble_note(dir);
 	return errnum == 0 ? 0 : -1;
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/file.h"
 #include "checkpoint/proof.h"
+#include "checkpoint/trouble.h"
 
 #define CORRUPT		HOLDFAST_CHECKPOINT_CORRUPT
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
@@ -61,6 +62,13 @@ add_extra(struct proof *proof, const struct checkpoint *c)
 	return 0;
 }
 
+static int
+keep_why(struct proof *proof, const struct err *err)
+{
+	proof->unreadable = trouble_is(err->errnum);
+	return (proof->why = strdup(err->text)) == NULL ? -1 : 0;
+}
+
 int
 proof_load(struct proof *proof, const struct checkpoint *c)
 {
@@ -72,12 +80,12 @@ proof_load(struct proof *proof, const struct checkpoint *c)
 		return 0;
 	proof->found = manifest_read(&proof->m, c->path, c->is_dir, &err);
 	if (proof->found == MANIFEST_UNUSABLE)
-		return (proof->why = strdup(err.text)) == NULL ? -1 : 0;
+		return keep_why(proof, &err);
 	if (proof->found == MANIFEST_ABSENT || !c->is_dir)
 		return 0;
 	if (manifest_list(c->path, true, &proof->names, &err) == -1) {
 		proof->found = MANIFEST_UNUSABLE;
-		return (proof->why = strdup(err.text)) == NULL ? -1 : 0;
+		return keep_why(proof, &err);
 	}
 	return add_extra(proof, c);
 }
@@ -236,11 +244,13 @@ find_added(const struct proof *proof, struct checkpoint *c)
 }
 
 static void
-set_unusable(struct checkpoint *c, const char *why)
+set_unusable(const struct proof *proof, struct checkpoint *c, const char *why)
 {
 	set_note(&c->report, "manifest unusable: ", why);
 	if (c->format == &format_manifest)
-		report_say(&c->report, UNVERIFIED, "manifest unusable: %s", why);
+		report_say(&c->report, proof->unreadable ?
+		    HOLDFAST_CHECKPOINT_UNREADABLE : UNVERIFIED,
+		    "manifest unusable: %s", why);
 }
 
 void
@@ -253,18 +263,18 @@ proof_conclude(const struct proof *proof, struct checkpoint *c,
 	size_t i;
 
 	if (proof->found == MANIFEST_UNUSABLE)
-		set_unusable(c, proof->why);
+		set_unusable(proof, c, proof->why);
 	if (proof->found != MANIFEST_FOUND)
 		return;
 	if (proof->m.step != REPORT_UNKNOWN && step != REPORT_UNKNOWN &&
 	    proof->m.step != step) {
 		snprintf(why, sizeof(why), "of step %" PRId64 ", this is step %"
 		    PRId64, proof->m.step, step);
-		set_unusable(c, why);
+		set_unusable(proof, c, why);
 		return;
 	}
 	if (is_of_older_save(c, files)) {
-		set_unusable(c, "the files were saved anew since");
+		set_unusable(proof, c, "the files were saved anew since");
 		return;
 	}
 	for (i = 0; i < n; i++) {

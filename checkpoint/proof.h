@@ -29,6 +29,7 @@ struct proof {
 	struct parts		 extra;		/* its files that are no parts */
 	struct names		 names;		/* regular files in the folder */
 	char			*why;		/* unusable; owned */
+	bool			 unreadable;	/* not unusable by itself */
 	bool			 stands;
 };
 

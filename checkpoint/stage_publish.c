@@ -33,12 +33,16 @@ publish_incoming(const char *incoming, const char *name)
 	return path;
 }
 
-static bool
-exists(const char *path)
+/* 1 when something has that name, 0 when not; -1 when the storage does not tell: then
+ * nothing may be renamed to it. */
+static int
+exists(const char *path, struct err *err)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0;
+	if (lstat(path, &st) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : err_errno(err, "cannot stat %s", path);
 }
 
 /* Two renames: the old one waits under a name that publish_recover() knows. */
@@ -80,7 +84,9 @@ publish_move(const char *from, const char *to, struct err *err)
 	free(dir);
 	if (rc == -1)
 		return -1;
-	if (!exists(to)) {
+	if ((rc = exists(to, err)) == -1)
+		return -1;
+	if (rc == 0) {
 		if (rename(from, to) == -1)
 			return err_errno(err, "cannot rename %s to %s", from, to);
 		return file_sync_parent(to, err) == -1 ? -1 : file_sync_parent(from, err);
@@ -122,8 +128,11 @@ recover_one(const char *incoming, const char *to, const char *entry,
 	if (name_ends_with(entry, OLD_SUFFIX)) {
 		if ((place = place_of(to, entry)) == NULL)
 			rc = err_memory(err);
-		else if (!exists(place) && rename(path, place) == -1)
+		else if ((rc = exists(place, err)) == 0 &&
+		    rename(path, place) == -1)
 			rc = err_errno(err, "cannot put %s back", place);
+		else if (rc == 1)
+			rc = 0;
 		free(place);
 	}
 	if (rc == 0)

@@ -17,6 +17,7 @@ unit_tests += \
 	%D%/test_checkpoint_snapshot_lies \
 	%D%/test_checkpoint_stage \
 	%D%/test_checkpoint_stage_room \
+	%D%/test_checkpoint_storage \
 	%D%/test_checkpoint_torch_write \
 	%D%/test_checkpoint_tracker \
 	%D%/test_checkpoint_zip \
@@ -74,6 +75,7 @@ endif
 libfixtures_la_SOURCES = \
 	%D%/checkpoint_damage.c %D%/checkpoint_damage.h \
 	%D%/checkpoint_fixture.c %D%/checkpoint_fixture.h \
+	%D%/checkpoint_layouts.c %D%/checkpoint_layouts.h \
 	%D%/restart_sim.c %D%/restart_sim.h \
 	%D%/rule_fixture.c %D%/rule_fixture.h \
 	%D%/snapshot_fixture.c %D%/snapshot_fixture.h \
