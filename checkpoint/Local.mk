@@ -112,11 +112,11 @@ EXTRA_DIST += %D%/holdfast-checkpoint.pc.in
 # tests/fuzz/fuzz_zip and its neighbours.  Not part of make check.
 fuzz_flags = -g -O1 -fsanitize=fuzzer,address,undefined
 EXTRA_DIST += tests/fuzz/fuzz_zip.c tests/fuzz/fuzz_pickle.c tests/fuzz/fuzz_dcp.c \
-	tests/fuzz/fuzz_safetensors.c
+	tests/fuzz/fuzz_manifest.c tests/fuzz/fuzz_safetensors.c
 .PHONY: fuzz fuzz-checkpoint
 fuzz-checkpoint:
 	$(MKDIR_P) tests/fuzz
-	for f in dcp pickle safetensors zip; do \
+	for f in dcp manifest pickle safetensors zip; do \
 	  clang -std=gnu11 $(fuzz_flags) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) \
 	    -o tests/fuzz/fuzz_$$f $(srcdir)/tests/fuzz/fuzz_$$f.c \
 	    $(addprefix $(srcdir)/,$(filter %.c,$(checkpoint_core))) \

@@ -49,6 +49,7 @@ TESTS += $(lint_tests) $(flow_tests) $(bench_tests)
 EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/fuzz/fuzz_dcp.c \
 	%D%/fuzz/fuzz_feed.c \
+	%D%/fuzz/fuzz_manifest.c \
 	%D%/fuzz/fuzz_pickle.c \
 	%D%/fuzz/fuzz_rules.c \
 	%D%/fuzz/fuzz_safetensors.c \
@@ -57,6 +58,7 @@ EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/fuzz/run.sh \
 	%D%/fuzz/seeds/fuzz_dcp/one \
 	%D%/fuzz/seeds/fuzz_feed/traceback \
+	%D%/fuzz/seeds/fuzz_manifest/two \
 	%D%/fuzz/seeds/fuzz_rules/kinds.yaml \
 	%D%/fuzz/seeds/fuzz_rules/odd.yaml \
 	%D%/fuzz/seeds/fuzz_safetensors/two \

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh - builds the fuzz targets with clang and runs each for some seconds.
+# run.sh - builds the fuzz targets with clang and runs each for some seconds, as many at
+# a time as there are processors.
 #
 # usage: run.sh [SECONDS [TARGET...]]
 # environment: top_srcdir, top_builddir (configured and built: rules_builtin.c),
@@ -64,22 +65,44 @@ echo "building ${#targets[@]} targets in $out"
 sources | xargs -P "$(nproc)" -I{} bash -c '. "$out/flags"; compile {}' || exit 1
 
 libs=(-lpcre2-8 -lyaml -lcjson -lm -lz -lisal -lzstd -llzma -lxxhash -lpthread)
+# shellcheck disable=SC2317 # called by xargs below
+link() {
+	clang "${flags[@]}" -fsanitize=fuzzer,address,undefined \
+		-include "$build/config.h" "$src/tests/fuzz/$1.c" "$out"/o/*.o \
+		"${libs[@]}" -o "$out/$1"
+}
+# All that a target says goes to its log; its status to a file.
+# shellcheck disable=SC2317 # called by xargs below
+fuzz() {
+	local seeds=()
+	mkdir -p "$corpus/$1"
+	[ -d "$src/tests/fuzz/seeds/$1" ] && seeds=("$src/tests/fuzz/seeds/$1")
+	echo "$1: $seconds s"
+	(cd "$out" && timeout $((seconds + 120)) "./$1" \
+		-max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+		-print_final_stats=0 -verbosity=0 -artifact_prefix="$out/$1-" \
+		"$corpus/$1" "${seeds[@]}") >"$out/$1.log" 2>&1
+	echo $? >"$out/$1.status"
+}
+export -f link fuzz
+export src corpus seconds
+declare -p flags libs >"$out/flags"
+
+each_target() {
+	# shellcheck disable=SC2016 # for the inner shell
+	printf '%s\n' "${targets[@]}" |
+		xargs -P "$(nproc)" -I{} bash -c '. "$out/flags"; '"$1"' {}'
+}
+for t in "${targets[@]}"; do
+	rm -f "$out/$t.status"
+done
+each_target link || exit 1
+each_target fuzz
 bad=0
 for t in "${targets[@]}"; do
-	clang "${flags[@]}" -fsanitize=fuzzer,address,undefined \
-		-include "$build/config.h" "$src/tests/fuzz/$t.c" "$out"/o/*.o \
-		"${libs[@]}" -o "$out/$t" || exit 1
-	mkdir -p "$corpus/$t"
-	seeds=()
-	[ -d "$src/tests/fuzz/seeds/$t" ] && seeds=("$src/tests/fuzz/seeds/$t")
-	echo "$t: $seconds s"
-	if ! (cd "$out" && timeout $((seconds + 120)) "./$t" \
-		-max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
-		-print_final_stats=0 -verbosity=0 -artifact_prefix="$out/$t-" \
-		"$corpus/$t" "${seeds[@]}") >"$out/$t.log" 2>&1; then
-		tail -n 60 "$out/$t.log"
-		echo "$t: FAILED, see $out/$t-*" >&2
-		bad=1
-	fi
+	[ "$(cat "$out/$t.status")" = 0 ] && continue
+	tail -n 60 "$out/$t.log"
+	echo "$t: FAILED, see $out/$t-*" >&2
+	bad=1
 done
 exit $bad
