@@ -252,18 +252,15 @@ out:
 	return rc;
 }
 
-/* A link to one in TO, put there for a trainer that looks for it here, is no copy. */
-static bool
-is_in_place(struct stage *s, const struct checkpoint *c)
+static enum publish_there
+look_there(struct stage *s, const struct checkpoint *c)
 {
-	struct stat st;
 	char *place = file_join(s->o.to, name_in(s, c));
-	bool same = place != NULL && publish_is_same(c->path, place);
+	enum publish_there there = place != NULL ? publish_look(c->path, place) :
+	    PUBLISH_ABSENT;
 
-	if (lstat(c->path, &st) == 0 && S_ISLNK(st.st_mode))
-		same = true;
 	free(place);
-	return same;
+	return there;
 }
 
 /* Checks all of it; says why it is not to be copied, NULL when it is. */
@@ -304,6 +301,7 @@ drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
 	int64_t start = clock_mono_ns(&clock_system);
 	struct err why = {0};
 	const char *text = NULL;
+	enum publish_there there;
 	bool final = false;
 	int rc;
 
@@ -317,10 +315,10 @@ drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
 		pass->unquiet = true;
 		return 0;
 	}
-	if (is_in_place(s, c)) {
+	if ((there = look_there(s, c)) == PUBLISH_THERE)
 		judge(s, c, JUDGED_DURABLE);
+	if (there != PUBLISH_ABSENT)
 		return 0;
-	}
 	if (find_judged(s, c) == NULL)
 		text = objection(c, is_part(s, c), pass, &final, &why);
 	if (text != NULL) {

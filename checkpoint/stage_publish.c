@@ -203,3 +203,16 @@ publish_is_same(const char *original, const char *copy)
 		return true;
 	return a.st_size == b.st_size && same_time(&a.st_mtim, &b.st_mtim);
 }
+
+enum publish_there
+publish_look(const char *original, const char *place)
+{
+	struct stat own, a, b;
+
+	if (lstat(original, &own) == -1 || !S_ISLNK(own.st_mode))
+		return publish_is_same(original, place) ? PUBLISH_THERE :
+		    PUBLISH_ABSENT;
+	return stat(original, &a) == 0 && stat(place, &b) == 0 &&
+	    a.st_dev == b.st_dev && a.st_ino == b.st_ino ? PUBLISH_THERE :
+	    PUBLISH_NAME;
+}

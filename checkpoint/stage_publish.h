@@ -24,4 +24,13 @@ bool	publish_is_same(const char *original, const char *copy);
 /* Where a checkpoint of that name is put together: NAME's slashes become '%'. */
 char	*publish_incoming(const char *incoming, const char *name);
 
+enum publish_there {
+	PUBLISH_ABSENT,
+	PUBLISH_THERE,		/* the same, or a link to the one in its place */
+	PUBLISH_NAME		/* another link: a name, no checkpoint */
+};
+
+/* Whether what is to be published lies in its place already. */
+enum publish_there publish_look(const char *original, const char *place);
+
 #endif

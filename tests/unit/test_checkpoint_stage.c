@@ -198,6 +198,28 @@ START_TEST(trackers_come_last)
 }
 END_TEST
 
+/* Whatever a link names, it goes only when that is the copy in TO. */
+START_TEST(links_are_no_copies)
+{
+	struct stage_options o = options();
+	int i;
+
+	o.keep = 0;
+	fixture_good(in(from, "step10.pt"), 10);
+	ck_assert_int_eq(symlink("step20.pt", in(from, "step20.pt")), 0);
+	ck_assert_int_eq(symlink("absent.pt", in(from, "step30.pt")), 0);
+	ck_assert_int_eq(mkdir(to, 0755), 0);
+	fixture_good(in(to, "elsewhere.pt"), 40);
+	ck_assert_int_eq(symlink(in(to, "elsewhere.pt"),
+	    in(from, "step40.pt")), 0);
+	for (i = 0; i < 3; i++)
+		run(&o);
+	ck_assert(has(to, "step10.pt") && !has(to, "step20.pt"));
+	ck_assert(has(from, "step20.pt") && has(from, "step30.pt") &&
+	    has(from, "step40.pt"));
+}
+END_TEST
+
 START_TEST(mentions)
 {
 	static const struct {
@@ -524,6 +546,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, new_contents_replace_old);
 	tcase_add_test(t, broken_ones_stay);
 	tcase_add_test(t, trackers_come_last);
+	tcase_add_test(t, links_are_no_copies);
 	tcase_add_test(t, mentions);
 	tcase_add_test(t, interrupted_copies_are_cleared);
 	tcase_add_test(t, second_process_is_refused);
