@@ -374,6 +374,8 @@ drop(struct stage *s, const struct checkpoint *c, const char *why,
 		    c->path);
 	else if ((rc = stage_remove(trash, err)) == 0)
 		tell(s, STAGE_DROPPED, name_in(s, c), c, why, 0);
+	if (rc == 0)
+		stage_manifest_drop(c);
 	free(trash);
 	return rc;
 }

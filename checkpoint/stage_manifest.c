@@ -3,6 +3,7 @@
  * stage_manifest.c - what was hashed on the way need not be read again.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "checkpoint/manifest.h"
 #include "checkpoint/stage_manifest.h"
@@ -23,4 +24,14 @@ stage_manifest(const struct stage_copy *copy, const struct checkpoint *c,
 	}
 	(void)manifest_write(c, place, known, known != NULL ? copy->n : 0, NULL);
 	free(known);
+}
+
+void
+stage_manifest_drop(const struct checkpoint *c)
+{
+	char *path = c->is_dir ? NULL : manifest_path(c->path, false);
+
+	if (path != NULL)
+		(void)unlink(path);
+	free(path);
 }

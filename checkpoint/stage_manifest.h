@@ -13,4 +13,7 @@
 void	stage_manifest(const struct stage_copy *, const struct checkpoint *,
 	    const char *place);
 
+/* Removes the one beside a file that is gone; a folder's went with it. */
+void	stage_manifest_drop(const struct checkpoint *);
+
 #endif

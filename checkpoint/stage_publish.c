@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/names.h"
 #include "checkpoint/stage_copy.h"
 #include "checkpoint/stage_publish.h"
@@ -179,6 +180,9 @@ same_dir(const char *original, const char *copy)
 
 	same = names_read(&names, original) == 0;
 	for (i = 0; same && i < names.n; i++) {
+		/* each place has its own */
+		if (manifest_is_name(names.list[i]))
+			continue;
 		a = file_join(original, names.list[i]);
 		b = file_join(copy, names.list[i]);
 		same = a != NULL && b != NULL && publish_is_same(a, b);

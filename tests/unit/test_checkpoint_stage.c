@@ -17,6 +17,7 @@
 #include "checkpoint/stage.h"
 #include "checkpoint/stage_copy.h"
 #include "checkpoint/stage_notes.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/stage_offer.h"
 #include "checkpoint/stage_publish.h"
 #include "unit.h"
@@ -28,7 +29,7 @@ static void
 tell(void *arg, const struct stage_event *e)
 {
 	static const char *const words[] = { "durable", "refused", "dropped",
-	    "failed" };
+	    "failed", "lost" };
 	size_t n = strlen(told);
 
 	(void)arg;
@@ -195,6 +196,34 @@ START_TEST(trackers_come_last)
 	ck_assert_str_eq(text_in(to, "latest.json"),
 	    "{\"file\":\"step10.pt\",\"step\":10}");
 	ck_assert_str_eq(text_in(to, "notes.txt"), "again");
+}
+END_TEST
+
+/* A restart writes manifests in FROM; they neither make it another checkpoint nor stay
+ * behind. */
+START_TEST(manifests_of_from)
+{
+	struct stage_options o = options();
+	static const char *const names[] = { "step10.pt", "step20", "step30.pt" };
+	struct checkpoint c;
+	size_t i;
+
+	fixture_good(in(from, "step10.pt"), 10);
+	ck_assert_int_eq(mkdir(in(from, "step20"), 0755), 0);
+	fixture_good(in(from, "step20/model.pt"), 20);
+	fixture_good(in(from, "step30.pt"), 30);
+	o.keep = 3;
+	run(&o);
+	for (i = 0; i < 3; i++) {
+		fixture_check(&c, in(from, names[i]), false);
+		ck_assert_int_eq(manifest_write(&c, NULL, NULL, 0, NULL), 0);
+		checkpoint_fini(&c);
+	}
+	o.keep = 1;
+	run(&o);
+	ck_assert_str_eq(told, "dropped step20\ndropped step10.pt\n");
+	ck_assert(!has(from, ".step10.pt.holdfast-manifest.json") &&
+	    has(from, ".step30.pt.holdfast-manifest.json"));
 }
 END_TEST
 
@@ -546,6 +575,7 @@ add_tests(TCase *t)
 	tcase_add_test(t, new_contents_replace_old);
 	tcase_add_test(t, broken_ones_stay);
 	tcase_add_test(t, trackers_come_last);
+	tcase_add_test(t, manifests_of_from);
 	tcase_add_test(t, links_are_no_copies);
 	tcase_add_test(t, mentions);
 	tcase_add_test(t, interrupted_copies_are_cleared);
