@@ -77,6 +77,7 @@ libcheckpoint_la_SOURCES = $(checkpoint_core) \
 	%D%/stage_copy.c %D%/stage_copy.h \
 	%D%/stage_daemon.c %D%/stage_daemon.h \
 	%D%/stage_judged.c %D%/stage_judged.h \
+	%D%/stage_lock.c %D%/stage_lock.h \
 	%D%/stage_manifest.c %D%/stage_manifest.h \
 	%D%/stage_nodes.c %D%/stage_nodes.h \
 	%D%/stage_notes.c %D%/stage_notes.h \

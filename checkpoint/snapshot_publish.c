@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/file.h"
 #include "checkpoint/names.h"
 #include "checkpoint/report.h"
@@ -86,28 +87,33 @@ clear_older(const struct snapshot_place *p)
 	names_fini(&names);
 }
 
-static bool
-has_all_ranks(const char *folder, uint32_t world)
+/* 1 or 0; -1 when nobody knows. */
+static int
+has_all_ranks(const char *folder, uint32_t world, struct err *err)
 {
 	struct names names = {0};
 	uint32_t rank, of, found = 0;
 	size_t i;
+	int rc = 0;
 
-	if (names_read(&names, folder) == 0)
-		for (i = 0; i < names.n; i++)
-			if (snapshot_name_parse(names.list[i], &rank, &of) &&
-			    of == world)
-				found++;
+	if (names_read(&names, folder) == -1)
+		rc = err_errno(err, "cannot read %s", folder);
+	for (i = 0; rc == 0 && i < names.n; i++)
+		if (snapshot_name_parse(names.list[i], &rank, &of) && of == world)
+			found++;
 	names_fini(&names);
-	return found == world;
+	return rc == -1 ? -1 : found == world;
 }
 
-static bool
-is_same_folder(const char *path, const struct snapshot_place *p)
+/* As above. */
+static int
+is_same_folder(const char *path, const struct snapshot_place *p, struct err *err)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino;
+	if (lstat(path, &st) == 0)
+		return st.st_dev == p->dev && st.st_ino == p->ino;
+	return errno == ENOENT ? 0 : err_errno(err, "cannot stat %s", path);
 }
 
 static enum snapshot_outcome
@@ -121,29 +127,81 @@ keep_path(struct snapshot_place *p, const char *path, enum snapshot_outcome o,
 	return SNAPSHOT_LOST;
 }
 
+/* All data are on the disk, so there is nothing to lose by trying again for a while. */
+static enum snapshot_outcome
+wait_for_storage(struct snapshot_place *p)
+{
+	int64_t now = clock_mono_ns(&clock_system);
+
+	if (p->failing_ns == 0)
+		p->failing_ns = now;
+	return now - p->failing_ns < SNAPSHOT_PATIENCE_MS * NS_PER_MS ?
+	    SNAPSHOT_WAITING : SNAPSHOT_LOST;
+}
+
+/* That of this rank's file in the folder, which others may rename as soon as they see
+ * all files. */
+static int
+sync_name(struct snapshot_place *p, const char *folder, struct err *err)
+{
+	if (!p->synced && file_sync_dir(folder, err) == -1)
+		return -1;
+	p->synced = true;
+	return 0;
+}
+
+/* It has its name, by whichever rank; that may not be on the disk yet. */
+static enum snapshot_outcome
+settle(struct snapshot_place *p, const char *place, struct err *err)
+{
+	if (sync_name(p, place, err) == -1 ||
+	    publish_settle(NULL, place, err) == -1)
+		return wait_for_storage(p);
+	if (!p->moved)
+		return keep_path(p, place, SNAPSHOT_JOINED, err);
+	clear_older(p);
+	return keep_path(p, place, SNAPSHOT_DURABLE, err);
+}
+
 enum snapshot_outcome
 snapshot_join(struct snapshot_place *p, struct err *err)
 {
 	char incoming[PATH_MAX], place[PATH_MAX];
+	int there, own = 0, all;
+	bool faster;
 
 	if (folder_paths(p, incoming, place, err) == -1)
 		return SNAPSHOT_LOST;
-	if (is_same_folder(place, p))
-		return keep_path(p, place, SNAPSHOT_JOINED, err);
-	if (!is_same_folder(incoming, p)) {
+	if ((there = is_same_folder(place, p, err)) == -1 ||
+	    (!there && (own = is_same_folder(incoming, p, err)) == -1))
+		return wait_for_storage(p);
+	if (there)
+		return settle(p, place, err);
+	if (!own) {
 		err_set(err, ERR_BUSY, "step %lld was given up: other ranks have "
 		    "saved a later one", (long long)p->step);
 		return SNAPSHOT_PAST;
 	}
-	if (!has_all_ranks(incoming, p->world))
+	if (sync_name(p, incoming, err) == -1 ||
+	    (all = has_all_ranks(incoming, p->world, err)) == -1)
+		return wait_for_storage(p);
+	if (!all) {
+		p->failing_ns = 0;
 		return SNAPSHOT_WAITING;
+	}
 	if (publish_move(incoming, place, err) == 0) {
 		clear_older(p);
 		return keep_path(p, place, SNAPSHOT_DURABLE, err);
 	}
-	/* Another node was quicker. */
-	return is_same_folder(place, p) ?
-	    keep_path(p, place, SNAPSHOT_JOINED, err) : SNAPSHOT_LOST;
+	/* Another node was faster, or only the last sync failed. */
+	faster = err->errnum == ENOENT;
+	if (is_same_folder(place, p, NULL) != 1)
+		return wait_for_storage(p);
+	p->moved = !faster;
+	if (!faster)
+		return wait_for_storage(p);
+	*err = (struct err){0};
+	return settle(p, place, err);
 }
 
 /* The data and the table of an area; nothing in it is believed, and the table is
@@ -234,8 +292,6 @@ snapshot_write(struct snapshot_place *p, const struct snapshot_message *m,
 		unlink(temp);
 		return SNAPSHOT_LOST;
 	}
-	if (file_sync_dir(folder, err) == -1)
-		return SNAPSHOT_LOST;
 	return snapshot_join(p, err);
 }
 

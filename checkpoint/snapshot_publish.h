@@ -11,12 +11,15 @@
 #ifndef HOLDFAST_CHECKPOINT_SNAPSHOT_PUBLISH_H
 #define HOLDFAST_CHECKPOINT_SNAPSHOT_PUBLISH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "common/err.h"
 #include "checkpoint/sink.h"
 #include "checkpoint/snapshot_wire.h"
+
+#define SNAPSHOT_PATIENCE_MS	60000
 
 /* Where a file goes, and what became of it. */
 struct snapshot_place {
@@ -27,6 +30,9 @@ struct snapshot_place {
 	/* the folder that is put together, to be known again under its new name */
 	dev_t		 dev;
 	ino_t		 ino;
+	bool		 synced;	/* this file's name in it */
+	bool		 moved;		/* to its new name, by this one */
+	int64_t		 failing_ns;	/* since then the storage fails; 0: it does not */
 	char		*path;		/* the checkpoint when it is there; owned */
 	uint64_t	 bytes;		/* of this rank's file */
 };
@@ -34,16 +40,19 @@ struct snapshot_place {
 enum snapshot_outcome {
 	SNAPSHOT_DURABLE,	/* the checkpoint is in its place and synced */
 	SNAPSHOT_JOINED,	/* the same, by another rank's doing */
-	SNAPSHOT_WAITING,	/* this file is synced, others are not there yet */
+	SNAPSHOT_WAITING,	/* this file is written; others are not there yet, or
+				 * the storage fails for now, and err says how */
 	SNAPSHOT_PAST,		/* other ranks have saved a later one */
 	SNAPSHOT_LOST		/* not written */
 };
 
-/* Writes the rank's file from the area that `commit` describes. */
+/* Writes the rank's file from the area that `commit` describes; err is not NULL in
+ * both. */
 enum snapshot_outcome snapshot_write(struct snapshot_place *,
 	    const struct snapshot_message *commit, int area_fd,
 	    uint64_t area_bytes, struct sink_limit *, struct err *err);
-/* Looks again at one that was waiting. */
+/* Looks again at one that was waiting.  It is lost when the storage has failed for
+ * SNAPSHOT_PATIENCE_MS. */
 enum snapshot_outcome snapshot_join(struct snapshot_place *, struct err *err);
 /* Removes what a writer of single files that is gone has left in dir. */
 void	snapshot_clear_left(const char *dir);

@@ -234,8 +234,9 @@ written(void *arg)
 		/* An older step that was waited for is past by now. */
 		if (s->waits)
 			tell_done(s, w->area, s->sequence,
-			    HOLDFAST_CHECKPOINT_FAILED, "other ranks did not save "
-			    "this step");
+			    HOLDFAST_CHECKPOINT_FAILED, s->place.failing_ns > 0 ?
+			    "the storage failed until a later step was saved" :
+			    "other ranks did not save this step");
 		snapshot_place_fini(&s->place);
 		s->waits = true;
 		s->place = w->place;
@@ -269,12 +270,17 @@ joined(void *arg)
 {
 	struct work *w = arg;
 	struct session *s = w->session;
+	/* A newer step may have taken the place of the one that was looked at. */
+	bool same = s->waits && s->place.ino == w->place.ino &&
+	    s->place.step == w->place.step;
 
 	s->jobs--;
 	s->looking = false;
-	/* A newer step may have taken the place of the one that was looked at. */
-	if (w->outcome != SNAPSHOT_WAITING && s->waits &&
-	    s->place.ino == w->place.ino && s->place.step == w->place.step) {
+	if (same && w->outcome == SNAPSHOT_WAITING) {
+		s->place.synced = w->place.synced;
+		s->place.moved = w->place.moved;
+		s->place.failing_ns = w->place.failing_ns;
+	} else if (same) {
 		s->waits = false;
 		report(s, &w->place, s->commit_ns, w->outcome, w->err.text);
 		tell_done(s, SNAPSHOT_AREAS, s->sequence, code_of(w->outcome),

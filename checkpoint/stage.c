@@ -7,13 +7,11 @@
  * read and found good, and nothing in it changed while that was done.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,13 +21,13 @@
 #include "checkpoint/stage.h"
 #include "checkpoint/stage_copy.h"
 #include "checkpoint/stage_judged.h"
+#include "checkpoint/stage_lock.h"
 #include "checkpoint/stage_manifest.h"
 #include "checkpoint/stage_nodes.h"
 #include "checkpoint/stage_notes.h"
 #include "checkpoint/stage_publish.h"
 
 #define TRASH_PREFIX	".trash-"
-#define LOCK_NAME	".holdfast-stage.lock"
 
 struct stage {
 	struct stage_options	 o;
@@ -39,31 +37,6 @@ struct stage {
 	struct judged_list	 judged;
 	struct notes		 notes;
 };
-
-static int
-take_lock(const char *dir, int *out, struct err *err)
-{
-	char *path = file_join(dir, LOCK_NAME);
-	int fd;
-
-	if (path == NULL)
-		return err_memory(err);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd == -1)
-		err_errno(err, "cannot open %s", path);
-	free(path);
-	if (fd == -1)
-		return -1;
-	/* A file system without locks cannot keep others away; the lock of the
-	 * other directory does. */
-	if (flock(fd, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK) {
-		close(fd);
-		return err_set(err, ERR_BUSY, "%s is staged by another process",
-		    dir);
-	}
-	*out = fd;
-	return 0;
-}
 
 static bool
 same_directory(const char *a, const char *b)
@@ -96,8 +69,9 @@ stage_open(const struct stage_options *o, struct stage **out, struct err *err)
 		goto fail;
 	}
 	if (file_mkdirs(s->incoming, 0777, err) == -1 ||
-	    take_lock(o->from, &s->lock_fd[0], err) == -1 ||
-	    (o->nodes <= 1 && (take_lock(s->incoming, &s->lock_fd[1], err) == -1 ||
+	    stage_lock_take(o->from, &s->lock_fd[0], err) == -1 ||
+	    (o->nodes <= 1 &&
+	    (stage_lock_take(s->incoming, &s->lock_fd[1], err) == -1 ||
 	    publish_recover(s->incoming, o->to, err) == -1)) ||
 	    (o->nodes > 1 && nodes_clear(s->incoming, o->node, err) == -1) ||
 	    stage_copy_init(&s->copy, o->bytes_per_s, o->cancel, err) == -1)
@@ -151,13 +125,12 @@ find_judged(struct stage *s, const struct checkpoint *c)
 	return judged_find(&s->judged, name_in(s, c), c);
 }
 
-/* NULL when it is not settled what becomes of it. */
-static const struct judged *
-judgement(struct stage *s, const struct checkpoint *c)
+static bool
+is_judged(struct stage *s, const struct checkpoint *c, enum judged_as what)
 {
 	const struct judged *j = find_judged(s, c);
 
-	return j != NULL && j->what != JUDGED_BROUGHT ? j : NULL;
+	return j != NULL && j->what == what;
 }
 
 static void
@@ -210,7 +183,7 @@ bring(struct stage *s, const struct checkpoint *c, const char *work,
 {
 	int rc;
 
-	if (find_judged(s, c) == NULL) {
+	if (!is_judged(s, c, JUDGED_BROUGHT)) {
 		if (nodes_bring(&s->copy, c, work, s->o.node, err) == -1)
 			return -1;
 		judge(s, c, JUDGED_BROUGHT);
@@ -240,8 +213,10 @@ copy_one(struct stage *s, const struct checkpoint *c, struct err *err)
 		goto out;
 	if (stage_copy_run(&s->copy, c->path, work, err) == -1 ||
 	    publish_move(work, place, err) == -1) {
-		/* Half a copy takes room that the next try needs. */
-		(void)stage_remove(work, NULL);
+		/* Half a copy takes room that the next try needs; what a whole one
+		 * has replaced stays until that is synced. */
+		if (!publish_is_same(c->path, place))
+			(void)stage_remove(work, NULL);
 		goto out;
 	}
 	stage_manifest(&s->copy, c, place);
@@ -261,6 +236,26 @@ look_there(struct stage *s, const struct checkpoint *c)
 
 	free(place);
 	return there;
+}
+
+/* It is in TO by an earlier process, or a try of which only the last sync failed. */
+static int
+settle(struct stage *s, const struct checkpoint *c, struct err *err)
+{
+	char *work = publish_incoming(s->incoming, name_in(s, c));
+	char *place = file_join(s->o.to, name_in(s, c));
+	bool untold = is_judged(s, c, JUDGED_MOVED);
+	int rc = work == NULL || place == NULL ? err_memory(err) :
+	    publish_settle(is_part(s, c) ? NULL : work, place, err);
+
+	free(work);
+	free(place);
+	if (rc == -1)
+		return -1;
+	judge(s, c, JUDGED_DURABLE);
+	if (untold)
+		tell(s, STAGE_DURABLE, name_in(s, c), c, NULL, 0);
+	return 0;
 }
 
 /* Checks all of it; says why it is not to be copied, NULL when it is. */
@@ -308,15 +303,15 @@ drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
 	if (c->size_bytes != REPORT_UNKNOWN &&
 	    (uint64_t)c->size_bytes > pass->largest)
 		pass->largest = (uint64_t)c->size_bytes;
-	if (judgement(s, c) != NULL)
+	if (is_judged(s, c, JUDGED_DURABLE) || is_judged(s, c, JUDGED_REFUSED))
 		return 0;
 	if (!is_quiet(s, c)) {
 		pass->waiting++;
 		pass->unquiet = true;
 		return 0;
 	}
-	if ((there = look_there(s, c)) == PUBLISH_THERE)
-		judge(s, c, JUDGED_DURABLE);
+	if ((there = look_there(s, c)) == PUBLISH_THERE && settle(s, c, &why) == -1)
+		goto failed;
 	if (there != PUBLISH_ABSENT)
 		return 0;
 	if (find_judged(s, c) == NULL)
@@ -344,6 +339,9 @@ drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
 		*err = why;
 		return -1;
 	}
+	if (look_there(s, c) == PUBLISH_THERE)
+		judge(s, c, JUDGED_MOVED);
+failed:
 	pass->failed++;
 	tell(s, STAGE_FAILED, name_in(s, c), c, why.text, 0);
 	return 0;
@@ -352,9 +350,7 @@ drain(struct stage *s, struct checkpoint *c, struct stage_pass *pass,
 static bool
 is_durable(struct stage *s, const struct checkpoint *c)
 {
-	const struct judged *j = judgement(s, c);
-
-	return j != NULL && j->what == JUDGED_DURABLE;
+	return is_judged(s, c, JUDGED_DURABLE);
 }
 
 /* First out of sight, then gone: a removal that is interrupted leaves nothing that
@@ -388,6 +384,11 @@ drop_durable(struct stage *s, const struct checkpoints *cs, int64_t keep,
 	int64_t kept = 0;
 	size_t i;
 
+	/* what an earlier round could not remove */
+	if (stage_remove_inside(s->o.from, TRASH_PREFIX, &err) == -1) {
+		pass->failed++;
+		tell(s, STAGE_FAILED, TRASH_PREFIX, NULL, err.text, 0);
+	}
 	for (i = 0; i < cs->n; i++) {	/* newest first */
 		if (!is_durable(s, &cs->list[i]) || kept++ < keep)
 			continue;
@@ -423,12 +424,17 @@ write_notes(struct stage *s, const struct checkpoints *cs,
 	bool any = false;
 	size_t i;
 
+	if (s->notes.unread != NULL) {
+		pass->failed++;
+		tell(s, STAGE_FAILED, s->notes.unread, NULL, s->notes.why.text, 0);
+	}
 	for (i = 0; i < cs->n; i++)
 		any |= is_durable(s, &cs->list[i]);
-	for (i = 0; any && i < s->notes.n; i++) {
+	for (i = 0; i < s->notes.n; i++) {
 		const struct note *n = &s->notes.list[i];
 
-		if (may_write(s, n, cs) &&
+		/* what it names may be gone from here since it could not be written */
+		if (may_write(s, n, cs) && (any || notes_are_due(n, s->o.to)) &&
 		    notes_write(n, s->o.to, &err) == -1) {
 			pass->failed++;
 			tell(s, STAGE_FAILED, n->name, NULL, err.text, 0);
@@ -546,7 +552,7 @@ out:
 static int
 clear(struct stage *s, struct err *err)
 {
-	char *lock = file_join(s->o.from, LOCK_NAME), *path;
+	char *lock = file_join(s->o.from, STAGE_LOCK_NAME), *path;
 	size_t i;
 	int rc = 0;
 

@@ -10,6 +10,7 @@
 
 enum judged_as {
 	JUDGED_DURABLE,		/* it is in TO */
+	JUDGED_MOVED,		/* in its place, but that may not be on the disk */
 	JUDGED_REFUSED,		/* broken */
 	JUDGED_BROUGHT		/* waits in TO for the parts of other nodes */
 };

@@ -291,18 +291,17 @@ static int
 publish(const char *work, const char *place, const struct stage_options *o,
     struct err *err)
 {
-	struct stat st;
 	int rc = is_whole(work, o, err);
 
 	if (rc != 1)
 		return rc;
-	/* The notes are for the nodes alone. */
-	if (stage_remove_inside(work, NODE_PREFIX, err) == -1)
-		return -1;
-	if (publish_move(work, place, err) == 0)
-		return 1;
 	/* Without locks another node may have been faster. */
-	return lstat(work, &st) == -1 && errno == ENOENT ? 0 : -1;
+	if (publish_move(work, place, err) == -1)
+		return err->errnum == ENOENT ? 0 : -1;
+	/* The notes are for the nodes alone: only there they do harm when they go and
+	 * the rest does not come. */
+	(void)stage_remove_inside(place, NODE_PREFIX, NULL);
+	return 1;
 }
 
 int

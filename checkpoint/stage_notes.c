@@ -14,43 +14,60 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/names.h"
 #include "checkpoint/stage_notes.h"
 
 static int
-read_link(const char *path, struct buf *text)
+read_link(const char *path, struct buf *text, struct err *err)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlink(path, target, sizeof(target) - 1);
 
+	if (n == -1)
+		return errno == ENOENT ? 0 : err_errno(err, "cannot read %s", path);
 	/* "last.ckpt -> step200.ckpt"; other links lead out of the directory. */
-	if (n <= 0 || memchr(target, '/', (size_t)n) != NULL)
-		return -1;
-	return buf_append(text, target, (size_t)n);
+	if (n == 0 || memchr(target, '/', (size_t)n) != NULL)
+		return 0;
+	return buf_append(text, target, (size_t)n) == 0 ? 1 : err_memory(err);
 }
 
-/* False for what is no note, or may still be written (*young, which may be NULL). */
-static bool
-read_note(const char *path, int64_t since_ns, struct note *n, bool *young)
+/* 1; 0 for what is no note, or may still be written (*young, which may be NULL); -1 when
+ * nobody knows what it is. */
+static int
+read_note(const char *path, int64_t since_ns, struct note *n, bool *young,
+    struct err *err)
 {
 	struct stat st;
 
 	if (lstat(path, &st) == -1)
-		return false;
+		return errno == ENOENT ? 0 : err_errno(err, "cannot stat %s", path);
 	if (file_mtime_ns(&st) > since_ns) {
 		if (young != NULL && !S_ISDIR(st.st_mode) &&
 		    !name_is_checkpoint_file(path))
 			*young = true;
-		return false;
+		return 0;
 	}
 	n->mode = st.st_mode & 0777;
 	n->is_link = S_ISLNK(st.st_mode);
 	if (n->is_link)
-		return read_link(path, &n->text) == 0;
-	return S_ISREG(st.st_mode) && st.st_size > 0 &&
-	    st.st_size <= (off_t)NOTE_MAX &&
-	    !name_is_checkpoint_file(path) &&
-	    file_read(path, NOTE_MAX, &n->text, NULL) == 0 && n->text.len > 0;
+		return read_link(path, &n->text, err);
+	if (!S_ISREG(st.st_mode) || st.st_size == 0 ||
+	    st.st_size > (off_t)NOTE_MAX || name_is_checkpoint_file(path))
+		return 0;
+	if (file_read(path, NOTE_MAX, &n->text, err) == 0)
+		return n->text.len > 0;
+	return err->errnum == ENOENT ? 0 : -1;
+}
+
+/* The first one tells for all. */
+static int
+set_unread(struct notes *notes, const char *name, const struct err *why)
+{
+	if (notes->unread != NULL)
+		return 0;
+	notes->why = *why;
+	return (notes->unread = strdup(name)) != NULL ? 0 : -1;
 }
 
 static int
@@ -58,15 +75,17 @@ add(struct notes *notes, const char *dir, const char *name, int64_t since_ns)
 {
 	struct note n = {0}, *list;
 	char *path = file_join(dir, name);
+	struct err why = {0};
 	size_t cap;
 	int rc = -1;
 
 	if (path == NULL)
 		return -1;
-	if (!read_note(path, since_ns, &n, &notes->young)) {
-		rc = 0;
+	if ((rc = read_note(path, since_ns, &n, &notes->young, &why)) != 1) {
+		rc = rc == -1 ? set_unread(notes, name, &why) : 0;
 		goto out;
 	}
+	rc = -1;
 	if (notes->n == notes->cap) {
 		cap = notes->cap ? notes->cap * 2 : 8;
 		if ((list = reallocarray(notes->list, cap, sizeof(*list))) == NULL)
@@ -114,6 +133,7 @@ notes_fini(struct notes *notes)
 		buf_fini(&notes->list[i].text);
 	}
 	free(notes->list);
+	free(notes->unread);
 	*notes = (struct notes){0};
 }
 
@@ -156,9 +176,11 @@ static bool
 is_written(const char *path, const struct note *n)
 {
 	struct note old = {0};
+	struct err why = {0};
 	bool same;
 
-	same = read_note(path, INT64_MAX, &old, NULL) && old.is_link == n->is_link &&
+	same = read_note(path, INT64_MAX, &old, NULL, &why) == 1 &&
+	    old.is_link == n->is_link &&
 	    old.text.len == n->text.len &&
 	    memcmp(old.text.data, n->text.data, n->text.len) == 0;
 	buf_fini(&old.text);
@@ -173,6 +195,23 @@ notes_stand(const struct note *n, const char *dir)
 
 	free(path);
 	return stands;
+}
+
+bool
+notes_are_due(const struct note *n, const char *dir)
+{
+	struct checkpoints cs = {0};
+	bool due = false;
+	size_t i;
+
+	if (notes_stand(n, dir))
+		return false;
+	if (checkpoints_list(&cs, dir, NULL) == 0)
+		for (i = 0; !due && i < cs.n; i++)
+			due = notes_mention(n, file_inside(dir, cs.list[i].path),
+			    checkpoint_step(&cs.list[i]));
+	checkpoints_fini(&cs);
+	return due;
 }
 
 static int
@@ -191,7 +230,7 @@ write_link(const char *path, const char *target, struct err *err)
 		unlink(temp);
 		return -1;
 	}
-	return 0;
+	return file_sync_parent(path, err);
 }
 
 int

@@ -27,6 +27,9 @@ struct notes {
 	struct note	*list;
 	size_t		 n, cap;
 	bool		 young;		/* some were left out for their age */
+	/* one that is there and could not be read, and why; owned, NULL: none */
+	char		*unread;
+	struct err	 why;
 };
 
 /* Takes in those of dir that are not empty and did not change since then
@@ -39,6 +42,8 @@ void	notes_fini(struct notes *);
 bool	notes_mention(const struct note *, const char *name, int64_t step);
 /* True when it stands in dir as it is. */
 bool	notes_stand(const struct note *, const char *dir);
+/* It does not stand in dir, and names a checkpoint there. */
+bool	notes_are_due(const struct note *, const char *dir);
 /* Writes it to dir unless it stands there; whole or not at all. */
 int	notes_write(const struct note *, const char *dir, struct err *err);
 

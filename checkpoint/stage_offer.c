@@ -61,6 +61,10 @@ stage_offer(const char *from, const char *to, const char *path, struct err *err)
 		goto out;
 	for (i = 0, rc = 0; rc == 0 && i < notes.n; i++)
 		rc = notes_write(&notes.list[i], from, err);
+	if (rc == 0 && notes.unread != NULL) {
+		*err = notes.why;
+		rc = -1;
+	}
 out:
 	notes_fini(&notes);
 	free(place);

@@ -102,6 +102,23 @@ publish_move(const char *from, const char *to, struct err *err)
 	return stage_remove(from, err);
 }
 
+int
+publish_settle(const char *from, const char *to, struct err *err)
+{
+	char *old;
+	int rc;
+
+	if (file_sync_parent(to, err) == -1)
+		return -1;
+	if (from == NULL)
+		return 0;
+	if (asprintf(&old, "%s%s", from, OLD_SUFFIX) == -1)
+		return err_memory(err);
+	rc = stage_remove(from, err) == -1 ? -1 : stage_remove(old, err);
+	free(old);
+	return rc;
+}
+
 /* "NAME%old": the place it was moved from, with the slashes of its name. */
 static char *
 place_of(const char *to, const char *entry)

@@ -10,8 +10,14 @@
 #include "common/err.h"
 
 /* Moves the synced copy at `from` to `to`, in place of what stands there, and syncs
- * the directories.  Afterwards either the old or the new one is there, whole. */
+ * the directories.  Afterwards either the old or the new one is there, whole; the new
+ * one also after a failure, when only the syncing failed. */
 int	publish_move(const char *from, const char *to, struct err *err);
+
+/* What stands at `to` already was published from `from` (NULL: not known), perhaps by a
+ * publish_move() that failed, or was interrupted: syncs that, then removes what it
+ * replaced. */
+int	publish_settle(const char *from, const char *to, struct err *err);
 
 /* Removes what an interrupted copy left in `incoming`, and puts back what was set
  * aside for one that did not come. */

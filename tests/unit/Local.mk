@@ -15,11 +15,13 @@ unit_tests += \
 	%D%/test_checkpoint_select \
 	%D%/test_checkpoint_snapshot \
 	%D%/test_checkpoint_snapshot_lies \
+	%D%/test_checkpoint_snapshot_writing \
 	%D%/test_checkpoint_stage \
 	%D%/test_checkpoint_stage_room \
 	%D%/test_checkpoint_storage \
 	%D%/test_checkpoint_torch_write \
 	%D%/test_checkpoint_tracker \
+	%D%/test_checkpoint_writing \
 	%D%/test_checkpoint_zip \
 	%D%/test_common_child \
 	%D%/test_common_err \
@@ -79,7 +81,8 @@ libfixtures_la_SOURCES = \
 	%D%/restart_sim.c %D%/restart_sim.h \
 	%D%/rule_fixture.c %D%/rule_fixture.h \
 	%D%/snapshot_fixture.c %D%/snapshot_fixture.h \
-	%D%/unit.c %D%/unit.h
+	%D%/unit.c %D%/unit.h \
+	%D%/writing_faults.h
 
 # What every unit test links; the libraries come before those that they use.
 AM_CFLAGS += $(CHECK_CFLAGS)
