@@ -4,15 +4,18 @@ libsupervisor_la_SOURCES = \
 	%D%/actions.c \
 	%D%/agent.c %D%/agent.h \
 	%D%/agent_attempt.c %D%/agent_attempt.h \
+	%D%/agent_evidence.c \
 	%D%/agent_output.c \
 	%D%/agent_scan.c %D%/agent_scan.h \
 	%D%/agent_stage.c \
 	%D%/agent_start.c \
 	%D%/agent_sweep.c \
+	%D%/agent_watch.c \
 	%D%/card.c \
 	%D%/control.c \
 	%D%/envp.c %D%/envp.h \
 	%D%/examine.c \
+	%D%/hang.c %D%/hang.h \
 	%D%/history.c %D%/history.h \
 	%D%/incident.c %D%/incident.h \
 	%D%/journal.c %D%/journal.h \
@@ -20,6 +23,8 @@ libsupervisor_la_SOURCES = \
 	%D%/link.c \
 	%D%/lock.c %D%/lock.h \
 	%D%/monitor.c \
+	%D%/monitor_hang.c \
+	%D%/odd.c %D%/odd.h \
 	%D%/port.c %D%/port.h \
 	%D%/proc.c %D%/proc.h \
 	%D%/reaper.c %D%/reaper.h \

@@ -25,7 +25,7 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "diagnose/rule_load.h"
-#include "supervisor/agent.h"
+#include "supervisor/agent_attempt.h"
 #include "supervisor/verbs.h"
 
 #define OUTPUT_QUEUE_MAX	(64u << 20)
@@ -225,6 +225,9 @@ on_order(const char *type, const cJSON *order, void *arg)
 		    json_str(order, "why", "asked to"));
 	} else if (strcmp(type, "signal") == 0) {
 		attempt_signal(a->attempt, (int)json_int(order, "signal", 0));
+	} else if (strcmp(type, "evidence") == 0) {
+		evidence_start(a->attempt, json_str(order, "dir", NULL),
+		    json_int(order, "limit_ms", 0));
 	} else {
 		log_warn("unknown order '%s'", type);
 	}

@@ -8,19 +8,22 @@
  * agent_output.c   output of the main processes: file, tee, scan
  * agent_stage.c    staged checkpoints on their way to the durable directory
  * agent_sweep.c    processes that an earlier agent left behind
+ * agent_watch.c    what the ranks do while nothing is heard of them
+ * agent_evidence.c their stacks, before a hung attempt is ended
  *
  * Orders from the supervisor (wire.h frames with generation and attempt):
  *   take   {generation}                this supervisor is the one to obey
  *   start  {attempt, argv, cwd, ...}   see agent_start.c
  *   stop   {attempt, grace_ms, why}    climb the kill ladder
  *   signal {attempt, signal}           to the main processes
+ *   evidence {attempt, dir, limit_ms}  stacks of all ranks; answered by a note
  *   ack    {event_seq}                 journaled up to here
  *   drain                              make durable what is staged, say "drained"
  *   quit                               end, when no attempt runs
  * Events to it, spooled until acknowledged, all with instance, attempt, seq:
  *   started {pids, port}  failed {errnum, text}  exit {rank, pid, kind, status}
  *   stuck {processes}     gone {proof, killed, unreadable}
- * Notes, which may be lost: hello, progress, sign, tee, stage {event of `holdfast
+ * Notes, which may be lost: hello, progress, watch, evidence, sign, tee, stage {event of `holdfast
  * checkpoint stage`}, drained.
  */
 #ifndef HOLDFAST_SUPERVISOR_AGENT_H
@@ -111,6 +114,15 @@ void	output_free(struct output *);
 bool	output_ended(const struct output *);
 /* Tells progress that was held back, so that it comes before what follows. */
 void	output_flush(struct output *);
+
+struct output_news {
+	int64_t		 heard_ns;	/* when the last bytes came, monotonic; 0 */
+	uint64_t	 bytes;		/* in all */
+	const char	*tail;		/* the last ones, the output's */
+	size_t		 tail_len;
+	int64_t		 step;		/* or JSON_UNKNOWN */
+};
+void	output_tell(const struct output *, struct output_news *);
 
 /* A process hides its environment for a moment while it execs, so a single empty
  * pass proves nothing. */

@@ -382,7 +382,8 @@ attempt_make_timers(struct attempt *at, struct err *err)
 
 	if (loop_timer_new(loop, on_ladder, at, &at->ladder, err) == -1 ||
 	    loop_timer_new(loop, on_flush_timeout, at, &at->flush, err) == -1 ||
-	    loop_timer_new(loop, on_sweep, at, &at->sweep, err) == -1)
+	    loop_timer_new(loop, on_sweep, at, &at->sweep, err) == -1 ||
+	    watch_new(at, err) == -1)
 		return -1;
 	return 0;
 }
@@ -403,6 +404,8 @@ attempt_free(struct attempt *at)
 	loop_timer_free(at->ladder);
 	loop_timer_free(at->flush);
 	loop_timer_free(at->sweep);
+	evidence_free(at->evidence);
+	watch_free(at->watch);
 	free(at->mains);
 	free(at->outputs);
 	free(at);

@@ -7,6 +7,7 @@
 #define HOLDFAST_SUPERVISOR_AGENT_ATTEMPT_H
 
 #include "supervisor/agent.h"
+#include "supervisor/proc.h"
 
 enum phase { PHASE_STARTING, PHASE_RUNNING, PHASE_ENDING, PHASE_GONE };
 
@@ -35,7 +36,35 @@ struct attempt {
 	struct loop_timer	*ladder;	/* TERM to KILL */
 	struct loop_timer	*flush;
 	struct loop_timer	*sweep;
+	struct watch		*watch;		/* agent_watch.c */
+	struct evidence		*evidence;	/* agent_evidence.c, or NULL */
 };
+
+/* agent_watch.c */
+int	watch_new(struct attempt *, struct err *err);
+void	watch_free(struct watch *);
+
+/* A process that is a rank: a main one, or a worker that a launcher started. */
+struct watch_rank {
+	int		 rank;		/* -1 unknown */
+	pid_t		 pid;
+	uint64_t	 starttime;
+	struct output	*output;	/* of its own, or NULL */
+	char		 state;		/* R S D T ...; '?' unknown */
+	char		 wchan[PROC_WCHAN_MAX];
+	int		 cpu;		/* percent of one core, -1 unknown */
+	uint64_t	 ticks, io;	/* of it and its descendants, so far */
+	bool		 sampled;
+};
+/* Looks now; the list is the watch's.  Returns its length. */
+size_t	watch_look(struct watch *, struct watch_rank **out);
+/* One rank as an object for a note. */
+cJSON	*watch_describe(const struct watch_rank *, int64_t now_ns);
+
+/* agent_evidence.c: writes DIR/rankNNNNN.txt of each rank and says "evidence", after
+ * limit_ms at the latest. */
+void	evidence_start(struct attempt *, const char *dir, int64_t limit_ms);
+void	evidence_free(struct evidence *);
 
 /* agent_attempt.c, for agent_start.c */
 int	attempt_make_timers(struct attempt *, struct err *err);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/buf.h"
+#include "common/clock.h"
 #include "common/json.h"
 #include "supervisor/agent.h"
 #include "supervisor/agent_scan.h"
@@ -20,6 +21,7 @@
 #define CHUNK		65536
 #define PIPE_SIZE	(1 << 20)
 #define TEE_LINE_MAX	8192
+#define TAIL_MAX	4096
 #define TEE_ROOM	(1u << 20)
 
 struct output {
@@ -33,6 +35,10 @@ struct output {
 	struct agent_scan	*scan;
 	bool			 tee;
 	uint64_t		 tee_dropped;
+	int64_t			 heard_ns;
+	uint64_t		 bytes;
+	char			 tail[TAIL_MAX];
+	size_t			 tail_len;
 	struct buf		 tee_buf;
 };
 
@@ -73,6 +79,32 @@ tee_feed(struct output *o, const char *data, size_t len)
 	}
 }
 
+/* The last bytes, for who asks what a rank said before it fell silent. */
+static void
+keep_tail(struct output *o, const char *data, size_t len)
+{
+	size_t keep;
+
+	o->heard_ns = clock_mono_ns(&clock_system);
+	o->bytes += len;
+	if (len > TAIL_MAX) {
+		data += len - TAIL_MAX;
+		len = TAIL_MAX;
+	}
+	keep = o->tail_len + len > TAIL_MAX ? TAIL_MAX - len : o->tail_len;
+	memmove(o->tail, o->tail + o->tail_len - keep, keep);
+	memcpy(o->tail + keep, data, len);
+	o->tail_len = keep + len;
+}
+
+void
+output_tell(const struct output *o, struct output_news *news)
+{
+	*news = (struct output_news){ .heard_ns = o->heard_ns,
+	    .bytes = o->bytes, .tail = o->tail, .tail_len = o->tail_len,
+	    .step = agent_scan_step(o->scan) };
+}
+
 static void
 output_end(struct output *o)
 {
@@ -102,6 +134,7 @@ on_output(int fd, uint32_t events, void *arg)
 		return;
 	}
 	writer_append(o->log, chunk, (size_t)n, NULL, NULL);
+	keep_tail(o, chunk, (size_t)n);
 	agent_scan_feed(o->scan, chunk, (size_t)n);
 	if (o->tee)
 		tee_feed(o, chunk, (size_t)n);

@@ -61,6 +61,12 @@ agent_scan_report(struct agent_scan *s)
 	s->holds = false;
 }
 
+int64_t
+agent_scan_step(const struct agent_scan *s)
+{
+	return s->last_step;
+}
+
 /* The first step of an attempt and a loss that is no number are told at once,
  * the rest not more often than it can be read. */
 static void

@@ -10,6 +10,7 @@
 #define HOLDFAST_SUPERVISOR_AGENT_SCAN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/err.h"
 
@@ -22,6 +23,8 @@ int	agent_scan_new(struct agent *, int attempt, int rank,
 void	agent_scan_feed(struct agent_scan *, const char *data, size_t len);
 /* Tells the last progress now, if it was held back. */
 void	agent_scan_report(struct agent_scan *);
+/* The newest step, JSON_UNKNOWN before the first. */
+int64_t	agent_scan_step(const struct agent_scan *);
 /* The stream has ended: an unfinished last line counts too. */
 void	agent_scan_end(struct agent_scan *);
 void	agent_scan_free(struct agent_scan *);

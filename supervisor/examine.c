@@ -118,6 +118,18 @@ verdict_from_sign(struct supervisor *s)
 			    "killed", "Look for who sends SIGKILL: the kernel log "
 			    "(OOM), the scheduler, a cleanup script.");
 		break;
+	case SIGN_HANG:
+		/* Ended from outside: that was this supervisor. */
+		if (open || strcmp(v->category, "external") == 0 ||
+		    strcmp(v->reason, "process_killed") == 0)
+			made = verdict_make("hang", "infrastructure", "test_nodes",
+			    sign->text, "The stacks of all ranks are in evidence/ of "
+			    "the run directory: the one that differs is the one to "
+			    "look at.");
+		if (made != NULL && sign->rank >= 0)
+			cJSON_ReplaceItemInObject(cJSON_GetObjectItem(made, "root"),
+			    "rank", cJSON_CreateNumber(sign->rank));
+		break;
 	case SIGN_EXIT_TIMEOUT:
 		if (open)
 			made = verdict_make("hang", "infrastructure", "restart",

@@ -267,6 +267,10 @@ on_message(const char *type, const cJSON *m, void *arg)
 		take_hello(s, m);
 	else if (strcmp(type, "progress") == 0)
 		monitor_progress(s, m);
+	else if (strcmp(type, "watch") == 0)
+		monitor_watch(s, m);
+	else if (strcmp(type, "evidence") == 0)
+		monitor_evidence(s, m);
 	else if (strcmp(type, "resent") == 0)
 		take_resent(s);
 	else if (strcmp(type, "sign") == 0)

@@ -34,8 +34,8 @@ monitor_exit(struct supervisor *s, const cJSON *record)
 		supervisor_event(s, EVENT_RANK_ENDED_WELL);
 }
 
-static void
-raise_sign(struct supervisor *s, enum sign_kind kind, int rank,
+void
+monitor_raise(struct supervisor *s, enum sign_kind kind, int rank,
     const char *text)
 {
 	struct sign *sign = &s->history.sign;
@@ -69,7 +69,7 @@ check_resume(struct supervisor *s, int rank)
 	snprintf(text, sizeof(text), "the first step was %lld, but the checkpoint "
 	    "chosen is of step %lld: the trainer did not resume from %.300s",
 	    (long long)first, (long long)sel->step, sel->path);
-	raise_sign(s, SIGN_RESUME_MISMATCH, rank, text);
+	monitor_raise(s, SIGN_RESUME_MISMATCH, rank, text);
 }
 
 static void
@@ -117,12 +117,14 @@ monitor_progress(struct supervisor *s, const cJSON *note)
 		p->interval = json_int(note, "interval", 1);
 	p->has_step_ms = cJSON_GetObjectItem(note, "step_ms") != NULL;
 	p->step_ms = json_num(note, "step_ms", 0);
-	if (step != JSON_UNKNOWN)
+	if (step != JSON_UNKNOWN) {
+		monitor_hang_step(s, step);
 		take_step(s, step, rank);
+	}
 	if (json_bool(note, "not_finite", false)) {
 		snprintf(text, sizeof(text), "the loss is not finite at step %lld",
 		    (long long)(step != JSON_UNKNOWN ? step : -1));
-		raise_sign(s, SIGN_LOSS, rank, text);
+		monitor_raise(s, SIGN_LOSS, rank, text);
 	} else if (cJSON_GetObjectItem(note, "loss") != NULL) {
 		p->has_loss = true;
 		p->loss = json_num(note, "loss", 0);

@@ -31,14 +31,13 @@ read_small(const char *path, char *out, size_t size)
 	return n;
 }
 
-int
-proc_read_stat(pid_t pid, struct proc_stat *out)
+static int
+read_stat(const char *path, pid_t pid, struct proc_stat *out)
 {
-	char path[64], text[1024], *open_paren, *p;
-	unsigned long long starttime;
+	char text[1024], *open_paren, *p;
+	unsigned long long starttime, user, system;
 	int ppid;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (read_small(path, text, sizeof(text)) <= 0)
 		return -1;
 	/* comm may hold anything, parentheses and spaces included: the last
@@ -47,15 +46,48 @@ proc_read_stat(pid_t pid, struct proc_stat *out)
 	p = strrchr(text, ')');
 	if (open_paren == NULL || p == NULL || p < open_paren)
 		return -1;
-	if (sscanf(p + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
-	    "%*d %*d %*d %*d %d %*d %llu", &out->state, &ppid,
-	    &out->threads, &starttime) != 4)
+	if (sscanf(p + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu "
+	    "%*d %*d %*d %*d %d %*d %llu", &out->state, &ppid, &user, &system,
+	    &out->threads, &starttime) != 6)
 		return -1;
 	*p = '\0';
 	snprintf(out->comm, sizeof(out->comm), "%.16s", open_paren + 1);
 	out->pid = pid;
 	out->ppid = ppid;
 	out->starttime = starttime;
+	out->cpu = user + system;
+	return 0;
+}
+
+int
+proc_read_stat(pid_t pid, struct proc_stat *out)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return read_stat(path, pid, out);
+}
+
+int
+proc_read_thread(pid_t pid, pid_t tid, struct proc_stat *out)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	return read_stat(path, tid, out);
+}
+
+int
+proc_read_io(pid_t pid, uint64_t *bytes)
+{
+	unsigned long long in, out;
+	char path[64], text[512];
+
+	snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
+	if (read_small(path, text, sizeof(text)) <= 0 ||
+	    sscanf(text, "rchar: %llu wchar: %llu", &in, &out) != 2)
+		return -1;
+	*bytes = in + out;
 	return 0;
 }
 

@@ -20,10 +20,14 @@ struct proc_stat {
 	char		comm[17];
 	int		threads;	/* of a leader that has ended (Z) too */
 	uint64_t	starttime;	/* clock ticks since boot */
+	uint64_t	cpu;		/* user and system time, clock ticks */
 };
 
 /* 0, or -1 when there is no such process (any more). */
 int	proc_read_stat(pid_t pid, struct proc_stat *out);
+
+/* The same of one thread of it. */
+int	proc_read_thread(pid_t pid, pid_t tid, struct proc_stat *out);
 
 /* True when this very process still runs; a zombie does not. */
 bool	proc_is_alive(pid_t pid, uint64_t starttime);
@@ -31,6 +35,10 @@ bool	proc_is_alive(pid_t pid, uint64_t starttime);
 /* Where in the kernel it waits, "" when it does not or that is hidden. */
 #define PROC_WCHAN_MAX	64
 void	proc_read_wchan(pid_t pid, char out[PROC_WCHAN_MAX]);
+
+/* Bytes it has read and written so far, of files, pipes and sockets alike
+ * (/proc/PID/io); 0, or -1 when that is hidden. */
+int	proc_read_io(pid_t pid, uint64_t *bytes);
 
 /* All processes visible in /proc, by ascending pid; the caller frees *out.  -1
  * when /proc cannot be read or memory is short. */

@@ -23,6 +23,8 @@
 #define NPROC_MAX	4096
 #define TEE_MAX		4000
 /* sun_path less the longest name in the directory */
+#define WATCH_MS	5000
+#define WATCH_MIN_MS	200
 #define SOCKET_DIR_MAX	(107 - (int)sizeof("/agent.lock"))
 
 #define O(field) offsetof(struct run_options, field)
@@ -59,6 +61,14 @@ const struct opt run_option_table[] = {
 	    .def = "5s" },
 	{ "exit-timeout", 0, OPT_DURATION, O(exit_timeout_ms), "TIME",
 	    "for the other ranks after the first one has ended well", .def = "300s" },
+	{ "hang-timeout", 0, OPT_DURATION, O(hang_timeout_ms), "TIME",
+	    "without a step while all ranks are idle: a hang; 0: none is ended",
+	    .def = "300s" },
+	{ "busy-timeout", 0, OPT_DURATION, O(busy_timeout_ms), "TIME",
+	    "the same while processors are busy, or in an evaluation or a save",
+	    .def = "30m" },
+	{ "start-timeout", 0, OPT_DURATION, O(start_timeout_ms), "TIME",
+	    "the same until the first step", .def = "30m" },
 	{ "tee", 0, OPT_TEXT, O(tee), "RANKS",
 	    "output shown on the terminal: 0, all, none or a list such as 0,3",
 	    .def = "0" },
@@ -96,6 +106,16 @@ run_spec_state_dir(const char *option)
 		return option;
 	env = getenv("HOLDFAST_STATE_DIR");
 	return env != NULL && *env != '\0' ? env : ".holdfast";
+}
+
+int64_t
+run_spec_watch_ms(const struct run_spec *s)
+{
+	int64_t ms = s->options.hang_timeout_ms / 10;
+
+	if (ms == 0 || ms > WATCH_MS)
+		return WATCH_MS;
+	return ms < WATCH_MIN_MS ? WATCH_MIN_MS : ms;
 }
 
 char *

@@ -32,6 +32,9 @@ struct run_options {
 	int64_t		 grace_ms;		/* TERM to KILL when asked to stop */
 	int64_t		 failure_grace_ms;	/* the same after a failure */
 	int64_t		 exit_timeout_ms;
+	int64_t		 hang_timeout_ms;	/* ranks idle; 0: never */
+	int64_t		 busy_timeout_ms;	/* processors busy, or in a phase */
+	int64_t		 start_timeout_ms;	/* until the first step */
 	int64_t		 backoff_ms;		/* first delay of a back-off */
 	const char	*resume_args;
 	const char	*tee;			/* all | none | ranks "0,3" */
@@ -92,6 +95,8 @@ void	run_spec_absolute(const struct run_spec *, const char *path,
 const char *run_spec_state_dir(const char *option);
 
 /* Makes the node-local socket directory, or checks that it is ours alone. */
+/* How often ranks are looked at. */
+int64_t	run_spec_watch_ms(const struct run_spec *);
 int	run_spec_make_socket_dir(const struct run_spec *, struct err *err);
 
 #endif

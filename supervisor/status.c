@@ -61,6 +61,8 @@ add_progress(const struct supervisor *s, cJSON *root)
 		cJSON_AddNumberToObject(root, "step_ms", p->step_ms);
 	else
 		json_add_text(root, "step_ms", NULL);
+	json_add_text(root, "suspicion", s->state == STATE_TRAINING &&
+	    s->hang.state != HANG_NONE ? s->hang_why : NULL);
 }
 
 static void

@@ -169,6 +169,8 @@ make_timers(struct supervisor *s, struct err *err)
 	    loop_timer_new(s->loop, action_exits_over, s, &s->exits,
 	    err) == -1 ||
 	    loop_timer_new(s->loop, on_delay_over, s, &s->delay, err) == -1 ||
+	    loop_timer_new(s->loop, monitor_hang_tick, s, &s->hang_tick,
+	    err) == -1 ||
 	    loop_timer_new(s->loop, on_lease, s, &s->lease, err) == -1 ||
 	    loop_timer_new(s->loop, action_drain_over, s, &s->drain, err) == -1 ||
 	    loop_timer_new(s->loop, on_farewell, s, &s->farewell, err) == -1)

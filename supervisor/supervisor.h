@@ -7,6 +7,7 @@
  * link.c         the connection to the agent: connect, start, orders, events
  * launch.c       the start order: command, environment, placeholders
  * monitor.c      signs: exits, losses, first step after a restart
+ * monitor_hang.c signs: no progress
  * examine.c      diagnose and checkpoint selection, as children
  * control.c      the control socket: run parents, holdfast stop
  * status.c       status.json and the lines and cards people read
@@ -21,6 +22,7 @@
 #include "common/child.h"
 #include "common/loop.h"
 #include "common/writer.h"
+#include "supervisor/hang.h"
 #include "supervisor/history.h"
 #include "supervisor/incident.h"
 #include "supervisor/journal.h"
@@ -61,6 +63,12 @@ struct supervisor {
 	int64_t			 launched_ns;	/* monotonic */
 	struct latest_progress	 progress;
 	bool			 resume_checked;
+	struct hang		 hang;
+	struct hang_learnt	 hang_learnt;	/* of all attempts */
+	struct loop_timer	*hang_tick;
+	bool			 hang_asked;	/* for evidence */
+	char			 hang_why[HANG_WHY_MAX];
+	cJSON			*hang_ranks;	/* as last seen, or NULL */
 	struct selection	 selection;	/* to start from next */
 	struct incident		 incident;
 	int64_t			 lost_ms;	/* time lost to failures so far */
@@ -143,6 +151,16 @@ void	monitor_progress(struct supervisor *, const cJSON *note);
 void	monitor_sign(struct supervisor *, const cJSON *note);
 void	monitor_stage(struct supervisor *, const cJSON *note);
 void	monitor_reset(struct supervisor *);
+/* The first sign of an attempt ends it. */
+void	monitor_raise(struct supervisor *, enum sign_kind, int rank,
+	    const char *text);
+
+/* monitor_hang.c */
+void	monitor_hang_begin(struct supervisor *);
+void	monitor_hang_step(struct supervisor *, int64_t step);
+void	monitor_hang_tick(void *supervisor);
+void	monitor_watch(struct supervisor *, const cJSON *note);
+void	monitor_evidence(struct supervisor *, const cJSON *note);
 
 /* examine.c */
 void	examine_select(struct supervisor *, int64_t before_step);

@@ -28,6 +28,7 @@ flow_tests = \
 	%D%/flow/output.sh \
 	%D%/flow/diagnose.sh \
 	%D%/flow/follow.sh \
+	%D%/flow/hang.sh \
 	%D%/flow/refuse.sh \
 	%D%/flow/stage.sh \
 	%D%/flow/snapshot.sh \
@@ -66,6 +67,7 @@ EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/flow/as-nobody \
 	%D%/flow/fake-rank \
 	%D%/flow/fake-layout \
+	%D%/flow/fake-peers \
 	%D%/flow/fake-saver \
 	%D%/flow/fake-snapper \
 	%D%/flow/query.py

@@ -57,7 +57,9 @@ unit_tests += \
 	%D%/test_diagnose_scan \
 	%D%/test_diagnose_unpack \
 	%D%/test_diagnose_watchdog \
+	%D%/test_supervisor_hang \
 	%D%/test_supervisor_history \
+	%D%/test_supervisor_odd \
 	%D%/test_supervisor_journal \
 	%D%/test_supervisor_launch \
 	%D%/test_supervisor_lock \
