@@ -5,6 +5,7 @@ libsupervisor_la_SOURCES = \
 	%D%/agent.c %D%/agent.h \
 	%D%/agent_attempt.c %D%/agent_attempt.h \
 	%D%/agent_evidence.c \
+	%D%/agent_kernel.c \
 	%D%/agent_output.c \
 	%D%/agent_scan.c %D%/agent_scan.h \
 	%D%/agent_stage.c \
@@ -22,6 +23,7 @@ libsupervisor_la_SOURCES = \
 	%D%/launch.c \
 	%D%/link.c \
 	%D%/lock.c %D%/lock.h \
+	%D%/loss.c %D%/loss.h \
 	%D%/monitor.c \
 	%D%/monitor_hang.c \
 	%D%/odd.c %D%/odd.h \

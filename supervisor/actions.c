@@ -89,7 +89,7 @@ do_note_start(struct supervisor *s)
 	else if (s->selection.result == SELECTION_FOUND)
 		snprintf(from, sizeof(from), ", from a checkpoint");
 	s->agent_starts = 0;
-	monitor_hang_begin(s);
+	monitor_begin(s);
 	if (s->spec->options.nproc_per_node > 0)
 		supervisor_say(s, "attempt %d: %d rank%s started on %s%s",
 		    s->history.attempt, s->count, s->count == 1 ? "" : "s",
@@ -208,7 +208,7 @@ do_adopt(struct supervisor *s)
 {
 	supervisor_say(s, "attempt %d goes on, taken over on %s",
 	    s->history.attempt, s->node);
-	monitor_hang_begin(s);
+	monitor_begin(s);
 	if (s->history.phase == ATTEMPT_ENDING) {
 		s->state = STATE_ENDING;
 		loop_timer_set(s->settle, 0);

@@ -8,6 +8,7 @@
  * agent_output.c   output of the main processes: file, tee, scan
  * agent_stage.c    staged checkpoints on their way to the durable directory
  * agent_sweep.c    processes that an earlier agent left behind
+ * agent_kernel.c   what the kernel of the node says meanwhile
  * agent_watch.c    what the ranks do while nothing is heard of them
  * agent_evidence.c their stacks, before a hung attempt is ended
  *
@@ -23,8 +24,8 @@
  * Events to it, spooled until acknowledged, all with instance, attempt, seq:
  *   started {pids, port}  failed {errnum, text}  exit {rank, pid, kind, status}
  *   stuck {processes}     gone {proof, killed, unreadable}
- * Notes, which may be lost: hello, progress, watch, evidence, sign, tee, stage {event of `holdfast
- * checkpoint stage`}, drained.
+ * Notes, which may be lost: hello, progress, watch, evidence, sign, tee, drained,
+ * stage {event of `holdfast checkpoint stage`}.
  */
 #ifndef HOLDFAST_SUPERVISOR_AGENT_H
 #define HOLDFAST_SUPERVISOR_AGENT_H

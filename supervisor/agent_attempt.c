@@ -116,6 +116,7 @@ check_gone(struct attempt *at)
 	if (!outputs_ended(at))
 		return;
 	at->flushed = true;
+	kernel_catch_up(at->kernel);
 	clock_format(clock_wall_ns(&clock_system), when);
 	n = snprintf(line, sizeof(line), "%s holdfast: attempt %d is over\n",
 	    when, at->number);
@@ -405,6 +406,7 @@ attempt_free(struct attempt *at)
 	loop_timer_free(at->flush);
 	loop_timer_free(at->sweep);
 	evidence_free(at->evidence);
+	kernel_end(at->kernel);
 	watch_free(at->watch);
 	free(at->mains);
 	free(at->outputs);

@@ -38,7 +38,14 @@ struct attempt {
 	struct loop_timer	*sweep;
 	struct watch		*watch;		/* agent_watch.c */
 	struct evidence		*evidence;	/* agent_evidence.c, or NULL */
+	struct kernel_log	*kernel;	/* agent_kernel.c, or NULL */
 };
+
+/* agent_kernel.c: from now on, to DIR/NODE.kernel.log */
+void	kernel_begin(struct attempt *, const char *dir);
+/* Reads what is there before the attempt is over. */
+void	kernel_catch_up(struct kernel_log *);
+void	kernel_end(struct kernel_log *);
 
 /* agent_watch.c */
 int	watch_new(struct attempt *, struct err *err);

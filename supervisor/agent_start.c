@@ -177,6 +177,7 @@ attempt_start(struct agent *a, const cJSON *order, struct err *err)
 	if (staging_prepare(a, json_str(order, "resume", NULL), err) == -1 ||
 	    open_outputs(at, order, write_fds, err) == -1)
 		goto out;
+	kernel_begin(at, json_str(order, "log_dir", "."));
 	if ((envp = build_environment(at, order)) == NULL) {
 		err_memory(err);
 		goto out;

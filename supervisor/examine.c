@@ -90,6 +90,13 @@ verdict_make(const char *reason, const char *category, const char *action,
 	return v;
 }
 
+static void
+replace_int(cJSON *object, const char *key, int64_t n)
+{
+	cJSON_DeleteItemFromObject(object, key);
+	json_add_int(object, key, n);
+}
+
 /* What the monitor saw with its own eyes, if the logs did not say better. */
 static void
 verdict_from_sign(struct supervisor *s)
@@ -118,6 +125,12 @@ verdict_from_sign(struct supervisor *s)
 			    "killed", "Look for who sends SIGKILL: the kernel log "
 			    "(OOM), the scheduler, a cleanup script.");
 		break;
+	case SIGN_SPIKE:
+		made = verdict_make("loss_spike", "framework", "rollback",
+		    sign->text, "Look at the data of these steps and at the "
+		    "gradient norms before them; --loss-spike sets what counts.");
+		replace_int(made, "step", s->spike_step);
+		break;
 	case SIGN_HANG:
 		/* Ended from outside: that was this supervisor. */
 		if (open || strcmp(v->category, "external") == 0 ||
@@ -127,8 +140,8 @@ verdict_from_sign(struct supervisor *s)
 			    "the run directory: the one that differs is the one to "
 			    "look at.");
 		if (made != NULL && sign->rank >= 0)
-			cJSON_ReplaceItemInObject(cJSON_GetObjectItem(made, "root"),
-			    "rank", cJSON_CreateNumber(sign->rank));
+			replace_int(cJSON_GetObjectItem(made, "root"), "rank",
+			    sign->rank);
 		break;
 	case SIGN_EXIT_TIMEOUT:
 		if (open)

@@ -10,7 +10,8 @@ static const char *const sign_names[] = {
 	[SIGN_NONE] = "none", [SIGN_EXIT] = "exit", [SIGN_START] = "start",
 	[SIGN_LOSS] = "loss", [SIGN_RESUME_MISMATCH] = "resume_mismatch",
 	[SIGN_EXIT_TIMEOUT] = "exit_timeout",
-	[SIGN_HANG] = "hang", [SIGN_AGENT_LOST] = "agent_lost"
+	[SIGN_HANG] = "hang", [SIGN_SPIKE] = "loss_spike",
+	[SIGN_AGENT_LOST] = "agent_lost"
 };
 
 static const char *const decision_names[] = {

@@ -25,6 +25,7 @@ enum sign_kind {
 	SIGN_RESUME_MISMATCH,	/* the trainer did not take the checkpoint */
 	SIGN_EXIT_TIMEOUT,	/* others ended well, this one hangs */
 	SIGN_HANG,		/* no step, for too long */
+	SIGN_SPIKE,		/* the loss rose for good */
 	SIGN_AGENT_LOST
 };
 

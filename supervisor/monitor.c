@@ -21,6 +21,20 @@ monitor_reset(struct supervisor *s)
 }
 
 void
+monitor_begin(struct supervisor *s)
+{
+	struct loss_limits limits = { .factor = s->spec->spike_factor,
+	    .count = (int)s->spec->spike_count };
+
+	if (s->selection.result == SELECTION_FOUND &&
+	    s->loss.limits.factor == limits.factor)
+		loss_resume(&s->loss);
+	else
+		loss_begin(&s->loss, &limits);
+	monitor_hang_begin(s);
+}
+
+void
 monitor_exit(struct supervisor *s, const cJSON *record)
 {
 	bool well = strcmp(json_str(record, "kind", ""), "exited") == 0 &&
@@ -103,6 +117,19 @@ monitor_sign(struct supervisor *s, const cJSON *note)
 	journal_append(s->journal, r, NULL, NULL);
 }
 
+/* Back to before its first step. */
+static void
+raise_spike(struct supervisor *s, int rank)
+{
+	char text[INCIDENT_TEXT_MAX];
+
+	s->spike_step = s->loss.onset;
+	snprintf(text, sizeof(text), "the loss has been far above its level of "
+	    "%.4g since step %lld: %.4g at step %lld", s->loss.level,
+	    (long long)s->loss.onset, s->progress.loss, (long long)s->loss.step);
+	monitor_raise(s, SIGN_SPIKE, rank, text);
+}
+
 void
 monitor_progress(struct supervisor *s, const cJSON *note)
 {
@@ -128,6 +155,8 @@ monitor_progress(struct supervisor *s, const cJSON *note)
 	} else if (cJSON_GetObjectItem(note, "loss") != NULL) {
 		p->has_loss = true;
 		p->loss = json_num(note, "loss", 0);
+		if (step != JSON_UNKNOWN && loss_add(&s->loss, step, p->loss))
+			raise_spike(s, rank);
 	}
 	status_changed(s);
 }

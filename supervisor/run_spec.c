@@ -24,6 +24,7 @@
 #define TEE_MAX		4000
 /* sun_path less the longest name in the directory */
 #define WATCH_MS	5000
+#define SPIKE_COUNT	20
 #define WATCH_MIN_MS	200
 #define SOCKET_DIR_MAX	(107 - (int)sizeof("/agent.lock"))
 
@@ -69,6 +70,9 @@ const struct opt run_option_table[] = {
 	    .def = "30m" },
 	{ "start-timeout", 0, OPT_DURATION, O(start_timeout_ms), "TIME",
 	    "the same until the first step", .def = "30m" },
+	{ "loss-spike", 0, OPT_TEXT, O(loss_spike), "FACTOR[/COUNT]",
+	    "so many losses in a row above FACTOR times their level: go back; 0: "
+	    "never", .def = "2/20" },
 	{ "tee", 0, OPT_TEXT, O(tee), "RANKS",
 	    "output shown on the terminal: 0, all, none or a list such as 0,3",
 	    .def = "0" },
@@ -154,6 +158,24 @@ parse_budget(struct run_spec *s, struct err *err)
 	return 0;
 }
 
+/* FACTOR or FACTOR/COUNT */
+static int
+parse_spike(struct run_spec *s, struct err *err)
+{
+	const char *text = s->options.loss_spike;
+	char *end;
+
+	s->spike_count = SPIKE_COUNT;
+	s->spike_factor = strtod(text, &end);
+	if (end == text || (*end != '\0' && *end != '/') ||
+	    !(s->spike_factor == 0 || (s->spike_factor > 1 &&
+	    s->spike_factor <= 1e6)) || (*end == '/' &&
+	    text_parse_int(end + 1, 1, 100000, &s->spike_count) == -1))
+		return err_set(err, ERR_USAGE, "--loss-spike takes FACTOR[/COUNT] "
+		    "such as 2/20, with a FACTOR above 1, or 0 (not '%s')", text);
+	return 0;
+}
+
 static int
 check_tee(const char *text, struct err *err)
 {
@@ -201,7 +223,8 @@ check_options(struct run_spec *s, struct err *err)
 		    NPROC_MAX);
 	if (run_stage_check(&s->options, err) == -1 ||
 	    check_tee(s->options.tee, err) == -1 ||
-	    check_quotes(s->options.resume_args, err) == -1)
+	    check_quotes(s->options.resume_args, err) == -1 ||
+	    parse_spike(s, err) == -1)
 		return -1;
 	return parse_budget(s, err);
 }

@@ -32,6 +32,7 @@ struct run_options {
 	int64_t		 grace_ms;		/* TERM to KILL when asked to stop */
 	int64_t		 failure_grace_ms;	/* the same after a failure */
 	int64_t		 exit_timeout_ms;
+	const char	*loss_spike;		/* FACTOR[/COUNT] */
 	int64_t		 hang_timeout_ms;	/* ranks idle; 0: never */
 	int64_t		 busy_timeout_ms;	/* processors busy, or in a phase */
 	int64_t		 start_timeout_ms;	/* until the first step */
@@ -58,6 +59,8 @@ struct run_spec {
 	char			**argv;
 	uint64_t		 born_ticks;	/* start time of the process that
 						   made the run; 0 after a reboot */
+	double			 spike_factor;	/* 0: no spike is seen */
+	int64_t			 spike_count;
 	int64_t			 restarts_max;	/* of max_restarts */
 	int64_t			 window_ms;	/* 0: the whole campaign */
 	struct run_options	 options;	/* texts owned by `texts` */

@@ -26,6 +26,7 @@
 #include "supervisor/history.h"
 #include "supervisor/incident.h"
 #include "supervisor/journal.h"
+#include "supervisor/loss.h"
 #include "supervisor/recovery.h"
 #include "supervisor/run_spec.h"
 #include "supervisor/wire.h"
@@ -63,6 +64,8 @@ struct supervisor {
 	int64_t			 launched_ns;	/* monotonic */
 	struct latest_progress	 progress;
 	bool			 resume_checked;
+	struct loss		 loss;
+	int64_t			 spike_step;	/* where the last spike began */
 	struct hang		 hang;
 	struct hang_learnt	 hang_learnt;	/* of all attempts */
 	struct loop_timer	*hang_tick;
@@ -151,6 +154,8 @@ void	monitor_progress(struct supervisor *, const cJSON *note);
 void	monitor_sign(struct supervisor *, const cJSON *note);
 void	monitor_stage(struct supervisor *, const cJSON *note);
 void	monitor_reset(struct supervisor *);
+/* Ranks run: from now on they are watched. */
+void	monitor_begin(struct supervisor *);
 /* The first sign of an attempt ends it. */
 void	monitor_raise(struct supervisor *, enum sign_kind, int rank,
 	    const char *text);

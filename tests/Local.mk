@@ -29,6 +29,8 @@ flow_tests = \
 	%D%/flow/diagnose.sh \
 	%D%/flow/follow.sh \
 	%D%/flow/hang.sh \
+	%D%/flow/kernel.sh \
+	%D%/flow/loss.sh \
 	%D%/flow/refuse.sh \
 	%D%/flow/stage.sh \
 	%D%/flow/snapshot.sh \

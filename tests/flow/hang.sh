@@ -6,8 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 
 peers=$flow_src/tests/flow/fake-peers
-opts=(--tee none --nproc-per-node 3 --backoff 10ms --failure-grace 300ms --hang-timeout 4s
-    --busy-timeout 12s --start-timeout 12s)
+opts=(--tee none --nproc-per-node 3 --backoff 10ms --failure-grace 300ms --hang-timeout 6s
+    --busy-timeout 15s --start-timeout 15s)
 
 # hung NAME RANK WORDS...: NAME had a hang in its first attempt, RANK is named with these
 # words, and the second attempt ended well
@@ -42,8 +42,8 @@ go() {
 PEERS_FAULT=stop:1:12 go 0 stop -- >stop.log 2>&1 &
 PEERS_FAULT=hang:2:12 PEERS_CHATTER=1 go 0 sleep -- >sleep.log 2>&1 &
 PEERS_FAULT=spin:1:12 go 0 spin -- >spin.log 2>&1 &
-PEERS_FAULT=evaluate:0:12 PEERS_SILENCE=8 go 0 evaluate -- >evaluate.log 2>&1 &
-PEERS_FAULT=write:0:12 PEERS_SILENCE=8 go 0 write -- >write.log 2>&1 &
+PEERS_FAULT=evaluate:0:12 PEERS_SILENCE=10 go 0 evaluate -- >evaluate.log 2>&1 &
+PEERS_FAULT=write:0:12 PEERS_SILENCE=10 go 0 write -- >write.log 2>&1 &
 PEERS_FAULT=silent:0:12 PEERS_SILENCE=6 go 0 never --hang-timeout 0 -- >never.log 2>&1 &
 PEERS_PACE=2 PEERS_STEPS=4 go 0 slow -- >slow.log 2>&1 &
 PEERS_FAULT=stop:1:1 go 0 start -- >start.log 2>&1 &

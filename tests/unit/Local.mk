@@ -59,6 +59,7 @@ unit_tests += \
 	%D%/test_diagnose_watchdog \
 	%D%/test_supervisor_hang \
 	%D%/test_supervisor_history \
+	%D%/test_supervisor_loss \
 	%D%/test_supervisor_odd \
 	%D%/test_supervisor_journal \
 	%D%/test_supervisor_launch \

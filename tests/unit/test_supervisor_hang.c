@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_supervisor_hang.c - hangs are found, and what is merely slow is not taken for one: whole
- * runs by a clock that is moved by hand.
+ * test_supervisor_hang.c - hangs are found, and what is merely slow is not taken for
+ * one: whole runs by a clock that is moved by hand.
  */
 #include <check.h>
 #include <stdio.h>

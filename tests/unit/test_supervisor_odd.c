@@ -11,7 +11,7 @@
 #define U	ODD_UNKNOWN
 #define S	{ 'S', 1, 60000, 7, "futex", "wait" }
 
-START_TEST(rows)
+START_TEST(differing_ranks)
 {
 	static const struct {
 		struct odd_rank	 ranks[9];
@@ -66,7 +66,7 @@ END_TEST
 static void
 add_tests(TCase *t)
 {
-	tcase_add_test(t, rows);
+	tcase_add_test(t, differing_ranks);
 }
 
 int
