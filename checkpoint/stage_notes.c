@@ -26,8 +26,9 @@ read_link(const char *path, struct buf *text, struct err *err)
 
 	if (n == -1)
 		return errno == ENOENT ? 0 : err_errno(err, "cannot read %s", path);
-	/* "last.ckpt -> step200.ckpt"; other links lead out of the directory. */
-	if (n == 0 || memchr(target, '/', (size_t)n) != NULL)
+	/* "last.ckpt -> step200.ckpt"; other links lead out of the directory, or to
+	 * all of it. */
+	if (n == 0 || target[0] == '.' || memchr(target, '/', (size_t)n) != NULL)
 		return 0;
 	return buf_append(text, target, (size_t)n) == 0 ? 1 : err_memory(err);
 }
@@ -233,13 +234,33 @@ write_link(const char *path, const char *target, struct err *err)
 	return file_sync_parent(path, err);
 }
 
+/* 1, 0; -1 when nobody knows. */
+static int
+leads_somewhere(const struct note *n, const char *dir, struct err *err)
+{
+	char *path = file_join(dir, n->text.data);
+	struct stat st;
+	int rc = 1;
+
+	if (path == NULL)
+		return err_memory(err);
+	if (stat(path, &st) == -1)
+		rc = errno == ENOENT || errno == ELOOP ? 0 :
+		    err_errno(err, "cannot stat %s", path);
+	free(path);
+	return rc;
+}
+
 int
 notes_write(const struct note *n, const char *dir, struct err *err)
 {
-	char *path = file_join(dir, n->name);
+	char *path;
 	int rc = 0;
 
-	if (path == NULL)
+	if (n->is_link && (rc = leads_somewhere(n, dir, err)) != 1)
+		return rc;
+	rc = 0;
+	if ((path = file_join(dir, n->name)) == NULL)
 		return err_memory(err);
 	if (!is_written(path, n))
 		rc = n->is_link ? write_link(path, n->text.data, err) :

@@ -44,7 +44,8 @@ bool	notes_mention(const struct note *, const char *name, int64_t step);
 bool	notes_stand(const struct note *, const char *dir);
 /* It does not stand in dir, and names a checkpoint there. */
 bool	notes_are_due(const struct note *, const char *dir);
-/* Writes it to dir unless it stands there; whole or not at all. */
+/* Writes it to dir unless it stands there; whole or not at all.  A link is left out as
+ * long as dir lacks what it leads to. */
 int	notes_write(const struct note *, const char *dir, struct err *err);
 
 #endif

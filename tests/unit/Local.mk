@@ -8,6 +8,7 @@ unit_tests += \
 	%D%/test_checkpoint_format_shards \
 	%D%/test_checkpoint_latest \
 	%D%/test_checkpoint_manifest \
+	%D%/test_checkpoint_odd_entries \
 	%D%/test_checkpoint_pass \
 	%D%/test_checkpoint_pickle \
 	%D%/test_checkpoint_prune \
