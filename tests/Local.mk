@@ -66,6 +66,7 @@ EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/fuzz/seeds/fuzz_rules/odd.yaml \
 	%D%/fuzz/seeds/fuzz_safetensors/two \
 	%D%/flow/lib.sh \
+	%D%/flow/saves.sh \
 	%D%/flow/as-nobody \
 	%D%/flow/fake-rank \
 	%D%/flow/fake-layout \

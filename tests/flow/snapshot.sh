@@ -5,56 +5,23 @@
 # writing process, agent and supervisor at random moments (SNAPSHOT_KILLS, 8; SNAPSHOT_SEED).
 # shellcheck source=tests/flow/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/flow/saves.sh
+. "$flow_src/tests/flow/saves.sh"
 
 snapper=$flow_src/tests/flow/fake-snapper
 export HOLDFAST_CHECKPOINT_LIBRARY=$flow_build/.libs/libholdfast-checkpoint.so.0
 [ -e "$HOLDFAST_CHECKPOINT_LIBRARY" ] || { echo "no shared library"; exit 99; }
 opts=(--tee none --backoff 10ms --failure-grace 500ms)
 kills=${SNAPSHOT_KILLS:-8}
+# shellcheck disable=SC2034 # for pids_of
+trainer="fake-snapper"
 
-# all_valid DIR: every checkpoint in it, read to the last byte
-all_valid() {
-	"$holdfast" checkpoint list --full --json "$1" >list.json || return
-	"$python" - <<-'CHECK'
-	import json
-	rows = [json.loads(line) for line in open("list.json")]
-	bad = [r for r in rows if r["state"] != "valid"]
-	assert rows and not bad, bad[:5] or "none"
-	CHECK
-}
-# as_told NAME DIR: what was said to be durable is there
-as_told() {
-	local name
-	for name in $("$python" "$flow_src/tests/flow/query.py" "state/$1/journal.jsonl" \
-	    "' '.join(r['stage']['name'] for r in of('stage')
-	    if r['stage']['event'] == 'durable')"); do
-		[ -e "$2/$name" ] || { echo "$name is lost"; return 1; }
-	done
-}
-newest() {
-	"$holdfast" checkpoint latest --json "$1" |
-	    "$python" -c 'import json, sys; print(json.load(sys.stdin)["step"])'
-}
-pids_of() {
-	local pid line
-	for pid in $(flow_processes); do
-		line=$(command_line "$pid")
-		case $1:$line in
-		rank:*python3*fake-snapper*) ;;
-		writer:*"checkpoint stage"*) ;;
-		agent:holdfast*" agent "* | supervisor:holdfast*" supervisor "*) ;;
-		*) continue ;;
-		esac
-		printf '%s\n' "$pid"
-	done
-	return 0
-}
 
 # A rank dies right after a snapshot that takes 2 s to write: the restart waits for it.
 SNAP_DIE=12 SNAP_EVERY=10 SNAP_STEPS=30 run 0 slow --nproc-per-node 2 "${opts[@]}" \
     --checkpoint-dir slow --stage "64M:$dir/fast" --stage-bandwidth 512K -- "$snapper"
 check "slow: resumed from the snapshot" grep -q 'resumes at 10' "$(rank_log slow 2 0)"
-check "slow: all is whole" all_valid slow
+check "slow: all is whole" all_valid slow valid
 check "slow: the last one too" [ "$(newest slow)" = 30 ]
 check "slow: both ranks' files" [ "$(cd slow/step00000030 && echo rank*)" = \
     "rank-00000-of-00002.pt rank-00001-of-00002.pt" ]
@@ -78,7 +45,7 @@ if mkdir small && mount -t tmpfs -o size=1500k none small 2>/dev/null; then
 	check "small: the rank heard it" grep -q 'the last one: -6 .*No space' \
 	    "$(rank_log small 1 0)"
 	check "small: said so" grep -q 'could not be written: .*No space' small.out
-	check "small: what is there is whole" all_valid small
+	check "small: what is there is whole" all_valid small valid
 	umount small
 fi
 
@@ -109,7 +76,7 @@ if have_torch; then
 	check "torch: resumed at 20" grep -q 'resumes at step 20' "$(rank_log cut 2 0)"
 	check "torch: same weights" diff <(sed -n 's/.* done//p' "$(rank_log whole 1 0)") \
 	    <(sed -n 's/.* done//p' "$(rank_log cut 2 0)")
-	check "torch: all is whole" all_valid cut
+	check "torch: all is whole" all_valid cut valid
 fi
 
 RANDOM=${SNAPSHOT_SEED:-815}
@@ -120,22 +87,7 @@ start_kill() {
 }
 start_kill
 wait_for "kill: saves" test -e kill/step00000010
-roles=(rank writer agent supervisor "rank writer" "agent writer" "supervisor writer"
-    "rank agent supervisor writer")
-for ((i = 0; i < kills; i++)); do
-	sleep "0.$((RANDOM % 90 + 10))"
-	which=${roles[RANDOM % ${#roles[@]}]}
-	victims=
-	for role in $which; do
-		victims+=" $(pids_of "$role")"
-	done
-	# shellcheck disable=SC2086
-	[ -z "${victims// /}" ] || kill -KILL $victims 2>/dev/null
-	check "kill $i ($which): what is durable is whole" all_valid kill
-	check "kill $i: nothing said to be durable is lost" as_told kill kill
-	# Too many deaths of the supervisor end its parent; the same command takes over.
-	kill -0 "$run_pid" 2>/dev/null || start_kill
-done
+kill_some "$kills" valid
 before=$(newest kill)
 later() {
 	[ "$(newest kill)" -gt "$before" ]
@@ -144,6 +96,6 @@ wait_for "kill: saves go on" later
 kill -TERM "$run_pid"
 end "$run_pid"
 check "kill: stopped as asked" [ $? = 143 ]
-check "kill: all is durable" all_valid kill
+check "kill: all is durable" all_valid kill valid
 check "kill: nothing is left" nothing_left
 flow_end

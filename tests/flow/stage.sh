@@ -5,53 +5,18 @@
 # at random moments (STAGE_KILLS, 10; STAGE_SEED).
 # shellcheck source=tests/flow/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/flow/saves.sh
+. "$flow_src/tests/flow/saves.sh"
 
 saver=$flow_src/tests/flow/fake-saver
 opts=(--nproc-per-node 1 --tee none --backoff 10ms --failure-grace 500ms)
 kills=${STAGE_KILLS:-10}
+# shellcheck disable=SC2034 # for pids_of
+trainer="fake-saver"
 mkdir fast
 
-# all_valid DIR: every checkpoint in it, read to the last byte
-all_valid() {
-	"$holdfast" checkpoint list --full --json "$1" >list.json || return
-	"$python" - <<-'CHECK'
-	import json
-	rows = [json.loads(line) for line in open("list.json")]
-	bad = [r for r in rows if r["state"] not in ("valid", "unverified")]
-	assert rows and not bad, bad[:5] or "none"
-	CHECK
-}
-# what was said to be durable is there
-as_told() {
-	local name
-	for name in $("$python" "$flow_src/tests/flow/query.py" "state/$1/journal.jsonl" \
-	    "' '.join(r['stage']['name'] for r in of('stage')
-	    if r['stage']['event'] == 'durable')"); do
-		[ -e "$2/$name" ] || { echo "$name is lost"; return 1; }
-	done
-}
-newest() {
-	"$holdfast" checkpoint latest --json "$1" |
-	    "$python" -c 'import json, sys; print(json.load(sys.stdin)["step"])'
-}
 empty() {
 	[ -z "$(find fast -mindepth 2 2>/dev/null)" ]
-}
-
-# pids_of ROLE: what can be killed
-pids_of() {
-	local pid line
-	for pid in $(flow_processes); do
-		line=$(command_line "$pid")
-		case $1:$line in
-		saver:*python3*fake-saver*) ;;
-		stager:*"checkpoint stage"*) ;;
-		agent:holdfast*" agent "* | supervisor:holdfast*" supervisor "*) ;;
-		*) continue ;;
-		esac
-		printf '%s\n' "$pid"
-	done
-	return 0
 }
 
 # A death in the middle: the next attempt starts from memory.
@@ -59,7 +24,7 @@ SAVER_DIE=33 run 0 die "${opts[@]}" --checkpoint-dir die --stage "64M:$dir/fast"
 check "die: resumed at 30" grep -q 'resumes at 30' "$(rank_log die 2 0)"
 check "die: from memory" journal die \
     "of('attempt')[1]['resume']['path'].startswith('$dir/fast/')"
-check "die: all is durable" all_valid die
+check "die: all is durable" all_valid die valid unverified
 check "die: the last one too" [ "$(newest die)" = 60 ]
 check "die: as the journal says" as_told die die
 check "die: the tracker names the last one" grep -q '"step": 60' die/latest.json
@@ -70,7 +35,7 @@ check "die: nothing is left" nothing_left
 # No room for one more: the durable directory is used, and that is said.
 SAVER_KIND=0 SAVER_PACE=0.05 run 0 room "${opts[@]}" --checkpoint-dir room --stage "1M:$dir/fast" -- "$saver"
 check "room: switched" grep -q 'saved to the durable directory' room.out
-check "room: all is durable" all_valid room
+check "room: all is durable" all_valid room valid unverified
 check "room: the last one too" [ "$(newest room)" = 60 ]
 
 # Much less room than was said, and the first save at once.
@@ -96,10 +61,10 @@ SAVER_STEPS=100000 begin stop "${opts[@]}" --checkpoint-dir stop \
 wait_for "stop: some saves" test -e stop/step00000030.pt
 # As a scheduler does, every process of the job, and twice.
 # shellcheck disable=SC2046
-kill -TERM $(pids_of stager) && kill -TERM $(pids_of stager) "$run_pid"
+kill -TERM $(pids_of writer) && kill -TERM $(pids_of writer) "$run_pid"
 end "$run_pid"
 check "stop: exit status" [ $? = 143 ]
-check "stop: all is durable" all_valid stop
+check "stop: all is durable" all_valid stop valid unverified
 check "stop: nothing stays in memory" empty
 check "stop: nothing is left" nothing_left
 
@@ -118,25 +83,10 @@ start_kill() {
 }
 start_kill
 wait_for "kill: saves" test -e kill/step00000030.pt
-roles=(saver stager agent supervisor "saver stager" "agent stager" "supervisor stager"
-    "saver agent supervisor stager")
-for ((i = 0; i < kills; i++)); do
-	sleep "0.$((RANDOM % 90 + 10))"
-	which=${roles[RANDOM % ${#roles[@]}]}
-	victims=
-	for role in $which; do
-		victims+=" $(pids_of "$role")"
-	done
-	# shellcheck disable=SC2086
-	[ -z "${victims// /}" ] || kill -KILL $victims 2>/dev/null
-	check "kill $i ($which): what is durable is whole" all_valid kill
-	check "kill $i: nothing said to be durable is lost" as_told kill kill
-	# Too many deaths of the supervisor end its parent; the same command takes over.
-	kill -0 "$run_pid" 2>/dev/null || start_kill
-done
+kill_some "$kills" valid unverified
 kill -TERM "$run_pid"
 end "$run_pid"
 check "kill: stopped as asked" [ $? = 143 ]
-check "kill: all is durable" all_valid kill
+check "kill: all is durable" all_valid kill valid unverified
 check "kill: nothing is left" nothing_left
 flow_end
