@@ -42,9 +42,10 @@ tell(void *arg, const struct stage_event *e)
 	size_t n = strlen(reasons);
 
 	(void)arg;
-	if (e->kind == STAGE_DURABLE)
+	if (e->kind == STAGE_DURABLE) {
 		durable++;
-	else if (e->kind == STAGE_FAILED)
+		trusted_unsynced |= unsynced[e->name[4] - '0'];
+	} else if (e->kind == STAGE_FAILED)
 		snprintf(reasons + n, sizeof(reasons) - n, "%s\n", e->why);
 }
 
@@ -110,7 +111,7 @@ assert_target(const char *what)
 	ck_assert_msg(is_whole(from, "step10.pt", 10) || new_one, "%s", what);
 	ck_assert_msg(is_whole(from, "step20", 20) || is_whole(to, "step20", 20),
 	    "%s", what);
-	ck_assert_msg(!dropped_unsynced, "%s: gone before it was synced", what);
+	ck_assert_msg(!trusted_unsynced, "%s: durable before it was synced", what);
 }
 
 /* All is in TO, and the room in FROM is given back. */
@@ -170,6 +171,79 @@ START_TEST(staging)
 	for (k = 0; stage_fails(k, _i % N_FAULTS, k % 2 == 0); k++)
 		;
 	ck_assert_int_gt(k, 20);
+}
+END_TEST
+
+/* One round of a node; the options as above. */
+static void
+run_node(const char *dir, const char *node)
+{
+	struct stage_options o = { .from = dir, .to = to, .tell = tell, .nodes = 2,
+	    .node = node };
+	struct stage_pass pass = {0};
+	struct err err = {0};
+	struct stage *s = NULL;
+
+	if (stage_open(&o, &s, &err) == 0)
+		(void)stage_run(s, &pass, &err);
+	stage_close(s);
+	snprintf(reasons + strlen(reasons), sizeof(reasons) - strlen(reasons), "%s",
+	    err.text);
+}
+
+static bool
+has_both_parts(const char *dir)
+{
+	return is_whole(dir, "step10/rank0.pt", 10) &&
+	    is_whole(dir, "step10/rank1.pt", 10);
+}
+
+/* The call fails for the second of two nodes, which publishes. */
+static bool
+node_fails(long k, int which)
+{
+	const char *what;
+	bool reached;
+	char *other;
+
+	new_dirs();
+	other = fixture_path(top, "other");
+	fixture_mkdirs(in(from, "step10"));
+	fixture_mkdirs(in(other, "step10"));
+	fixture_good(in(from, "step10/rank0.pt"), 10);
+	fixture_good(in(other, "step10/rank1.pt"), 10);
+	run_node(from, "a");
+	reasons[0] = '\0';
+	set_fault(k, which);
+	run_node(other, "b");
+	reached = end_fault();
+	what = fault_name(k);
+	ck_assert_msg(!has(to, "step10") || has_both_parts(to), "%s", what);
+	ck_assert_msg((is_whole(from, "step10/rank0.pt", 10) &&
+	    is_whole(other, "step10/rank1.pt", 10)) || has_both_parts(to), "%s",
+	    what);
+	ck_assert_msg(has_both_parts(to) || !reached ||
+	    strstr(reasons, strerror(fault.errnum)) != NULL, "%s: told '%s'", what,
+	    reasons);
+	run_node(other, "b");
+	run_node(from, "a");
+	ck_assert_msg(has_both_parts(to), "%s: again: %s", what, reasons);
+	ck_assert_msg(!has(from, "step10") && !has(other, "step10"),
+	    "%s: again: not given back: %s", what, reasons);
+	ck_assert_msg(!has(to, STAGE_INCOMING "/step10"), "%s: left over", what);
+	free(other);
+	old_dirs();
+	return reached;
+}
+
+START_TEST(two_nodes)
+{
+	static const int which[] = { 0, 1, 4, 9 };
+	long k;
+
+	for (k = 0; node_fails(k, which[_i]); k++)
+		;
+	ck_assert_int_gt(k, 15);
 }
 END_TEST
 
@@ -292,6 +366,7 @@ static void
 add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, staging, 0, 2 * N_FAULTS);
+	tcase_add_loop_test(t, two_nodes, 0, 4);
 	tcase_add_loop_test(t, trackers_are_not_read, 0, 2);
 	tcase_add_test(t, other_trackers_are_taken);
 	tcase_add_loop_test(t, manifests, 0, N_FAULTS);

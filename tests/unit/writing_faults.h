@@ -44,8 +44,9 @@ static struct {
 	long		 read_at, reads;	/* that one fails; ALWAYS: all do */
 } fault = { .at = NEVER };
 
-/* stepN... has a new name in TO that is not synced; it went from FROM then. */
-static bool unsynced[10], dropped_unsynced;
+/* stepN... has a new name in TO that is not synced; it was called durable, or went from
+ * FROM, then. */
+static bool unsynced[10], trusted_unsynced;
 
 /* True when this call is to fail. */
 static bool
@@ -187,7 +188,7 @@ renameat2(int a, const char *old, int b, const char *new, unsigned flags)
 	if (digit_in(to, new) >= 0)
 		unsynced[digit_in(to, new)] = true;
 	else if (digit_in(from, old) >= 0 && unsynced[digit_in(from, old)])
-		dropped_unsynced = true;
+		trusted_unsynced = true;
 	return 0;
 }
 
@@ -357,7 +358,7 @@ new_dirs(void)
 	ck_assert_int_eq(mkdir(from, 0700), 0);
 	ck_assert_int_eq(mkdir(to, 0700), 0);
 	memset(unsynced, 0, sizeof(unsynced));
-	dropped_unsynced = false;
+	trusted_unsynced = false;
 }
 
 static void
