@@ -2,8 +2,8 @@
 /*
  * agent_watch.c - what the ranks of this node do while nothing is heard of them.
  *
- * Decides nothing.  Reads /proc, and that only when all outputs have been silent for
- * a while; emits a note "watch" every few seconds.
+ * Decides nothing.  Reads /proc, and that only when no step has come for a while (no
+ * output, where none is known); emits a note "watch" every few seconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +33,8 @@ struct watch {
 	int64_t			 sampled_ns;	/* 0: not lately */
 	int64_t			 elapsed_ns;	/* between the last two */
 	uint64_t		 seen_bytes;	/* of all outputs */
+	int64_t			 step;		/* the newest, JSON_UNKNOWN before */
+	int64_t			 step_ns;	/* when it was first seen; 0 */
 	bool			 known, idle, io;
 };
 
@@ -248,6 +250,11 @@ read_outputs(struct watch *w, int64_t *heard_ns, int *phase)
 		bytes += news.bytes;
 		if (news.heard_ns > *heard_ns)
 			*heard_ns = news.heard_ns;
+		if (news.step != JSON_UNKNOWN && (w->step == JSON_UNKNOWN ||
+		    news.step > w->step)) {
+			w->step = news.step;
+			w->step_ns = clock_mono_ns(&clock_system);
+		}
 	}
 	for (i = 0; bytes != w->seen_bytes && *phase == -1 && i < at->count; i++)
 		if (at->outputs[i] != NULL) {
@@ -278,7 +285,7 @@ on_tick(void *arg)
 {
 	struct watch *w = arg;
 	struct attempt *at = w->attempt;
-	int64_t now = clock_mono_ns(&clock_system), heard;
+	int64_t now = clock_mono_ns(&clock_system), heard, news;
 	cJSON *m;
 	int phase;
 
@@ -290,7 +297,9 @@ on_tick(void *arg)
 	json_add_int(m, "silent_ms", heard != 0 ? (now - heard) / NS_PER_MS :
 	    JSON_UNKNOWN);
 	json_add_text(m, "phase", phase >= 0 ? hang_phase_name(phase) : NULL);
-	if (heard == 0 || now - heard >= SILENT_TICKS * w->every_ms * NS_PER_MS)
+	/* A watchdog that talks is no progress. */
+	news = w->step_ns != 0 ? w->step_ns : heard;
+	if (news == 0 || now - news >= SILENT_TICKS * w->every_ms * NS_PER_MS)
 		add_sample(w, m, now);
 	else
 		w->sampled_ns = 0;
@@ -306,6 +315,7 @@ watch_new(struct attempt *at, struct err *err)
 		return err_memory(err);
 	w->attempt = at;
 	w->every_ms = run_spec_watch_ms(at->agent->spec);
+	w->step = JSON_UNKNOWN;
 	at->watch = w;
 	if (loop_timer_new(at->agent->loop, on_tick, w, &w->tick, err) == -1)
 		return -1;

@@ -269,6 +269,29 @@ look_again(struct supervisor *s)
 	supervisor_event(s, EVENT_GIVE_UP);
 }
 
+/* A run that goes back must have something to go back to, where there are checkpoints
+ * at all. */
+static bool
+lacks_target(const struct supervisor *s)
+{
+	return s->history.phase == ATTEMPT_DECIDED &&
+	    s->history.decision.before_step != JSON_UNKNOWN &&
+	    s->selection.result != SELECTION_FOUND && s->selection.skipped > 0;
+}
+
+static void
+stop_without_target(struct supervisor *s)
+{
+	struct decision *d = &s->incident.decision;
+
+	d->kind = DECISION_STOP;
+	d->exit_code = EXIT_NEGATIVE;
+	snprintf(d->why, sizeof(d->why), "no valid checkpoint is older than step "
+	    "%lld; starting from nothing is for a person to decide",
+	    (long long)s->history.decision.before_step);
+	supervisor_event(s, EVENT_GIVE_UP);
+}
+
 static void
 on_selected(const struct child_result *r, void *arg)
 {
@@ -293,6 +316,8 @@ on_selected(const struct child_result *r, void *arg)
 		examine_join(s);
 	else if (sel->result == SELECTION_UNKNOWN)
 		look_again(s);
+	else if (lacks_target(s))
+		stop_without_target(s);
 	else
 		supervisor_event(s, EVENT_SELECTED);
 }

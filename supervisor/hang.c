@@ -17,6 +17,7 @@
 #define SUSPECT_TIMES	3
 #define CERTAIN_TIMES	10
 #define LONGEST_TIMES	2	/* what once took long and ended well */
+#define TALKING_TIMES	4
 #define LATE_TIMES	3	/* a check that comes so late was held up itself */
 
 void
@@ -34,11 +35,13 @@ later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Since when nothing is known to have moved on. */
+/* Since when nothing is known to have moved on.  Of a trainer whose steps nobody can
+ * read, any output will do. */
 static int64_t
 last_news(const struct hang *h)
 {
-	return later(later(h->begun_ns, h->step_ns), h->phase_ns);
+	return later(later(h->begun_ns, h->step_ns),
+	    h->step_ns != 0 ? h->phase_ns : later(h->phase_ns, h->output_ns));
 }
 
 /* How long the phase that ends took, from the last step or the start on. */
@@ -122,27 +125,37 @@ idle_limit_ms(const struct hang *h)
 {
 	const struct hang_learnt *l = h->learnt;
 	int64_t longest = LONGEST_TIMES * l->longest_ms[h->phase];
+	int64_t median = hang_percentile_ms(l, 50);
 
 	switch (h->phase) {
 	case HANG_STARTUP:
 	case HANG_COMPILE:
 		return later(h->limits.start_ms, longest);
 	case HANG_TRAINING:
-		return later(later(h->limits.idle_ms, longest),
-		    CERTAIN_TIMES * hang_percentile_ms(l, 50));
+		/* Too few steps to know what is usual: ranks may wait long for
+		 * what others prepare. */
+		return later(later(median == 0 ? later(h->limits.busy_ms,
+		    h->limits.idle_ms) : h->limits.idle_ms, longest),
+		    CERTAIN_TIMES * median);
 	default:
 		return later(later(h->limits.busy_ms, h->limits.idle_ms), longest);
 	}
 }
 
-/* The same while processors are busy, or the log goes on without steps. */
+/* The same while processors are busy.  Before the first step that is never enough: the
+ * trainer may work and not tell; and much longer while the log goes on, perhaps with an
+ * evaluation that has words of its own. */
 static int64_t
-busy_limit_ms(const struct hang *h)
+busy_limit_ms(const struct hang *h, int64_t now_ns)
 {
-	int64_t idle = idle_limit_ms(h);
+	int64_t idle = idle_limit_ms(h), limit;
 
-	return h->phase == HANG_TRAINING ? later(h->limits.busy_ms, idle) :
+	if (h->step_ns == 0)
+		return INT64_MAX;
+	limit = h->phase == HANG_TRAINING ? later(h->limits.busy_ms, idle) :
 	    2 * idle;
+	return now_ns - h->output_ns < h->limits.idle_ms * NS_PER_MS ?
+	    TALKING_TIMES * limit : limit;
 }
 
 static int64_t
@@ -216,7 +229,7 @@ enum hang_state
 hang_check(struct hang *h, int64_t now_ns, int64_t every_ns,
     char why[HANG_WHY_MAX])
 {
-	int64_t idle = idle_limit_ms(h), busy = busy_limit_ms(h), quiet, io;
+	int64_t idle = idle_limit_ms(h), busy = busy_limit_ms(h, now_ns), quiet, io;
 
 	allow_for_delay(h, now_ns, every_ns);
 	quiet = (now_ns - last_news(h)) / NS_PER_MS;
@@ -279,6 +292,9 @@ static const struct {
 	{ "starting validation", HANG_EVALUATION },
 	{ "validation dataloader", HANG_EVALUATION },
 	{ "validating", HANG_EVALUATION },
+	{ "evaluate", HANG_EVALUATION },
+	{ "[eval", HANG_EVALUATION },
+	{ "eval step", HANG_EVALUATION },
 	{ "validation:", HANG_EVALUATION },
 	{ "compiling", HANG_COMPILE },
 	{ "torch.compile", HANG_COMPILE },

@@ -9,6 +9,8 @@
 #include "supervisor/loss.h"
 
 #define NOISES		6.0
+#define RISE_MIN	0.5	/* of losses near zero, as of policies, many times
+				 * more is nothing; those of language are in nats */
 #define MAD_TO_SIGMA	1.4826	/* of a normal distribution */
 
 void
@@ -55,7 +57,7 @@ threshold(struct loss *l)
 	l->level = level;
 	/* A loss may be negative (a log-likelihood, a reward): the factor is then
 	 * one of its distance from zero. */
-	return fmax(level + (l->limits.factor - 1) * fabs(level),
+	return fmax(level + fmax((l->limits.factor - 1) * fabs(level), RISE_MIN),
 	    level + NOISES * noise);
 }
 

@@ -4,10 +4,10 @@
  *
  * Pure.  The level is the median of the newest losses, its noise their median absolute
  * deviation, so that single outliers move neither.  A loss counts as high above both a
- * multiple of the level and six times the noise; so many of them in a row are a spike,
- * which began with the first one.  One that comes down before was none, and the high
- * ones are left out of the level meanwhile.  Until the level has settled after a start
- * (warm-up, a reset of the optimizer), nothing is high.
+ * multiple of the level (by half a nat at least) and six times the noise; so many of
+ * them in a row are a spike, which began with the first one.  One that comes down before
+ * was none, and the high ones are left out of the level meanwhile.  Until the level has
+ * settled after a start (warm-up, a reset of the optimizer), nothing is high.
  */
 #ifndef HOLDFAST_SUPERVISOR_LOSS_H
 #define HOLDFAST_SUPERVISOR_LOSS_H

@@ -66,9 +66,10 @@ check "nothing is left" nothing_left
 
 # Around torchrun the ranks are found by their environment.
 if have_torch; then
-	HOLDFAST_FAULT=stop:1:8 run 0 torchrun --tee none --backoff 10ms --failure-grace 1s \
+	patience=180
+	HOLDFAST_FAULT=stop:1:14 run 0 torchrun --tee none --backoff 10ms --failure-grace 1s \
 	    --hang-timeout 6s --checkpoint-dir torchrun.d -- "$flow_src/examples/torchrun" \
-	    --nproc_per_node 3 "$train" --steps 12 --save-every 4 --step-time 0.1 --timeout 600
+	    --nproc_per_node 3 "$train" --steps 18 --save-every 4 --step-time 0.2 --timeout 600
 	check "torchrun: a hang" journal torchrun \
 	    "[r['sign'] for r in of('incident')] == ['hang']"
 	check "torchrun: the rank" journal torchrun "of('incident')[0]['rank'] == 1"

@@ -10,15 +10,19 @@ opts=(--tee none --nproc-per-node 1 --backoff 10ms --failure-grace 300ms --loss-
 # The agent tells progress five times a second: a step each time.
 export SAVER_PACE=0.21 SAVER_STEPS=60 SAVER_EVERY=5 SAVER_KIND=0 SAVER_KIB=4
 
-mkdir spike.d ever.d off.d short.d
+mkdir spike.d ever.d off.d short.d early.d
 SAVER_POISON=43:46 run 0 spike "${opts[@]}" --checkpoint-dir spike.d -- "$saver" &
 # No data is better than another: each attempt meets it again.
 SAVER_STEPS=300 SAVER_POISON=43:9999 run 1 for-ever "${opts[@]}" --checkpoint-dir ever.d -- \
     "$saver" &
 SAVER_POISON=43:50 run 0 off "${opts[@]}" --loss-spike 0 --checkpoint-dir off.d -- "$saver" &
 SAVER_POISON=43:45 run 0 short "${opts[@]}" --checkpoint-dir short.d -- "$saver" &
+# The only checkpoint is younger than the spike.
+SAVER_EVERY=45 SAVER_POISON=43:60 run 1 early "${opts[@]}" --checkpoint-dir early.d -- "$saver" &
 wait
 
+check "early: stopped, and says why" grep -q 'no valid checkpoint is older than step 43' early.out
+check "early: nothing was started from nothing" journal early "len(of('attempt')) == 1"
 check "spike: seen" journal spike "[r['sign'] for r in of('incident')] == ['loss_spike']"
 check "spike: the verdict" verdict spike \
     "d['reason'] == 'loss_spike' and 41 <= d['step'] <= 45"

@@ -171,6 +171,56 @@ START_TEST(output_is_no_progress)
 }
 END_TEST
 
+/* Steps that nobody can read, told or not; only ranks that rest are hung. */
+START_TEST(trainers_without_steps)
+{
+	int i;
+
+	ck_assert_int_ne(pass(10 * 86400, BUSY), HANG_CERTAIN);
+	set_up();
+	for (i = 0; i < 1000; i++) {
+		pass(600, IDLE);
+		hang_output(&hang, now_s * NS_PER_S);
+	}
+	ck_assert_int_eq(ends, 0);
+	ck_assert_int_ne(pass(1790, IDLE), HANG_CERTAIN);
+	ck_assert_int_eq(pass(15, IDLE), HANG_CERTAIN);
+}
+END_TEST
+
+/* The first steps tell what is usual: rollouts of ten minutes, say. */
+START_TEST(first_steps)
+{
+	train(1, 60);
+	for (; step < 12; step++) {
+		ck_assert_int_ne(pass(900, IDLE), HANG_CERTAIN);
+		hang_step(&hang, now_s * NS_PER_S, step + 1);
+	}
+	ck_assert_int_eq(ends, 0);
+	ck_assert_int_ne(pass(8900, IDLE), HANG_CERTAIN);
+	ck_assert_int_eq(pass(110, IDLE), HANG_CERTAIN);
+}
+END_TEST
+
+/* An evaluation of two hours in words of its own. */
+START_TEST(work_that_talks)
+{
+	int i;
+
+	train(100, 5);
+	for (i = 0; i < 140; i++) {
+		pass(50, BUSY);
+		hang_output(&hang, now_s * NS_PER_S);
+	}
+	ck_assert_int_eq(ends, 0);
+	for (i = 0; i < 10; i++) {
+		pass(50, BUSY);
+		hang_output(&hang, now_s * NS_PER_S);
+	}
+	ck_assert_int_eq(hang.state, HANG_CERTAIN);
+}
+END_TEST
+
 /* The supervisor was suspended with its job, or the machine slept. */
 START_TEST(time_that_nobody_saw)
 {
@@ -285,6 +335,9 @@ add_tests(TCase *t)
 	tcase_add_test(t, start_up);
 	tcase_add_test(t, files_that_grow_are_work);
 	tcase_add_test(t, output_is_no_progress);
+	tcase_add_test(t, trainers_without_steps);
+	tcase_add_test(t, first_steps);
+	tcase_add_test(t, work_that_talks);
 	tcase_add_test(t, time_that_nobody_saw);
 	tcase_add_test(t, never);
 	tcase_add_test(t, unknown_is_not_idle);

@@ -86,7 +86,14 @@ START_TEST(odd_losses)
 	set_up();
 	feed(200, 0, 0, 0);
 	feed(20, 0.5, 0.5, 0);
+	ck_assert_int_eq(spikes, 0);
+	feed(20, 0.6, 0.6, 0);
 	ck_assert_int_eq(spikes, 1);
+	/* a policy's, which begins near nothing */
+	set_up();
+	feed(200, 0.0001, 0.001, 50);
+	feed(2000, 0.001, 0.4, 50);
+	ck_assert_int_eq(spikes, 0);
 	set_up();
 	feed(200, -5, -5, 3);
 	feed(20, -2, -2, 3);
