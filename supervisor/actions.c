@@ -72,6 +72,8 @@ do_launch(struct supervisor *s)
 	json_add_int(resume, "step", s->selection.result == SELECTION_FOUND ?
 	    s->selection.step : JSON_UNKNOWN);
 	monitor_reset(s);
+	/* Ranks may tell progress before the agent tells that all have started. */
+	monitor_begin(s);
 	s->launched_ns = clock_mono_ns(&clock_system);
 	journal_append(s->journal, r, on_attempt_journaled, s);
 }
@@ -89,7 +91,6 @@ do_note_start(struct supervisor *s)
 	else if (s->selection.result == SELECTION_FOUND)
 		snprintf(from, sizeof(from), ", from a checkpoint");
 	s->agent_starts = 0;
-	monitor_begin(s);
 	if (s->spec->options.nproc_per_node > 0)
 		supervisor_say(s, "attempt %d: %d rank%s started on %s%s",
 		    s->history.attempt, s->count, s->count == 1 ? "" : "s",

@@ -43,6 +43,9 @@ monitor_hang_step(struct supervisor *s, int64_t step)
 {
 	bool suspected = s->hang.state != HANG_NONE;
 
+	/* Another supervisor's attempt, which is not taken over yet. */
+	if (s->hang.learnt == NULL)
+		return;
 	hang_step(&s->hang, now_ns(), step);
 	if (suspected && s->hang.state == HANG_NONE && !s->hang_asked) {
 		supervisor_say(s, "attempt %d goes on at step %lld",
@@ -159,13 +162,13 @@ monitor_hang_tick(void *arg)
 	enum hang_state before = s->hang.state, state;
 	int64_t every_ms = run_spec_watch_ms(s->spec);
 
+	loop_timer_set(s->hang_tick, every_ms);
 	if (s->state != STATE_TRAINING)
 		return;
 	if (s->hang_asked) {
 		raise_hang(s, s->hang_ranks);	/* no answer came */
 		return;
 	}
-	loop_timer_set(s->hang_tick, every_ms);
 	state = hang_check(&s->hang, now_ns(), every_ms * NS_PER_MS, s->hang_why);
 	if (state == HANG_CERTAIN)
 		collect_evidence(s);
@@ -196,7 +199,7 @@ monitor_watch(struct supervisor *s, const cJSON *note)
 	    .io = json_bool(note, "io", false) };
 
 	if ((int)json_int(note, "attempt", 0) != s->history.attempt ||
-	    s->state != STATE_TRAINING)
+	    s->state != STATE_TRAINING || s->hang.learnt == NULL)
 		return;
 	if (silent != JSON_UNKNOWN)
 		hang_output(&s->hang, now_ns() - silent * NS_PER_MS);
