@@ -38,15 +38,6 @@ struct stage {
 	struct notes		 notes;
 };
 
-static bool
-same_directory(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
-	    x.st_ino == y.st_ino;
-}
-
 int
 stage_open(const struct stage_options *o, struct stage **out, struct err *err)
 {
@@ -59,7 +50,7 @@ stage_open(const struct stage_options *o, struct stage **out, struct err *err)
 	if (file_mkdirs(o->from, 0700, err) == -1 ||
 	    file_mkdirs(o->to, 0777, err) == -1)
 		goto fail;
-	if (same_directory(o->from, o->to)) {
+	if (file_is_same(o->from, o->to)) {
 		err_set(err, ERR_USAGE, "%s is both the fast and the durable "
 		    "directory", o->to);
 		goto fail;

@@ -228,12 +228,10 @@ publish_is_same(const char *original, const char *copy)
 enum publish_there
 publish_look(const char *original, const char *place)
 {
-	struct stat own, a, b;
+	struct stat own;
 
 	if (lstat(original, &own) == -1 || !S_ISLNK(own.st_mode))
 		return publish_is_same(original, place) ? PUBLISH_THERE :
 		    PUBLISH_ABSENT;
-	return stat(original, &a) == 0 && stat(place, &b) == 0 &&
-	    a.st_dev == b.st_dev && a.st_ino == b.st_ino ? PUBLISH_THERE :
-	    PUBLISH_NAME;
+	return file_is_same(original, place) ? PUBLISH_THERE : PUBLISH_NAME;
 }

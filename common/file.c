@@ -174,6 +174,15 @@ file_mkdirs(const char *dir, mode_t mode, struct err *err)
 	return 0;
 }
 
+bool
+file_is_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	    x.st_ino == y.st_ino;
+}
+
 const char *
 file_inside(const char *dir, const char *path)
 {

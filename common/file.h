@@ -8,6 +8,7 @@
 #ifndef HOLDFAST_COMMON_FILE_H
 #define HOLDFAST_COMMON_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -34,6 +35,9 @@ int	file_sync_parent(const char *path, struct err *err);
 
 /* When the contents changed last, in nanoseconds since 1970. */
 int64_t	file_mtime_ns(const struct stat *);
+
+/* Both are there, and are one file or directory; links are followed. */
+bool	file_is_same(const char *a, const char *b);
 
 /* mkdir -p; what exists keeps its mode. */
 int	file_mkdirs(const char *dir, mode_t mode, struct err *err);

@@ -228,6 +228,21 @@ START_TEST(sync_and_join)
 }
 END_TEST
 
+START_TEST(same)
+{
+	const char *dir = unit_dir(), *a = unit_path(dir, "a");
+	const char *b = unit_path(dir, "b"), *name = unit_path(dir, "name");
+
+	unit_write(a, "x", 1);
+	unit_write(b, "x", 1);
+	ck_assert_int_eq(symlink("a", name), 0);
+	ck_assert(file_is_same(a, a) && file_is_same(a, name));
+	ck_assert(!file_is_same(a, b) && !file_is_same(name, b));
+	ck_assert_int_eq(unlink(a), 0);
+	ck_assert(!file_is_same(a, name) && !file_is_same(name, name));
+}
+END_TEST
+
 /* A neighbour whose name begins alike is not inside. */
 START_TEST(inside)
 {
@@ -260,6 +275,7 @@ static void
 add(TCase *t)
 {
 	tcase_add_test(t, inside);
+	tcase_add_test(t, same);
 	tcase_add_test(t, read_takes_all_bytes);
 	tcase_add_test(t, read_is_bounded);
 	tcase_add_test(t, read_refuses_what_is_no_file);
