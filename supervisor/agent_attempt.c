@@ -383,8 +383,7 @@ attempt_make_timers(struct attempt *at, struct err *err)
 
 	if (loop_timer_new(loop, on_ladder, at, &at->ladder, err) == -1 ||
 	    loop_timer_new(loop, on_flush_timeout, at, &at->flush, err) == -1 ||
-	    loop_timer_new(loop, on_sweep, at, &at->sweep, err) == -1 ||
-	    watch_new(at, err) == -1)
+	    loop_timer_new(loop, on_sweep, at, &at->sweep, err) == -1)
 		return -1;
 	return 0;
 }

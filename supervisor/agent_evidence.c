@@ -3,9 +3,8 @@
  * agent_evidence.c - what all ranks of this node are doing at the moment, before a
  * hung attempt is ended.
  *
- * Reads /proc, and stacks by py-spy or gdb where one of them is there; asks PyTorch for
- * its record of collectives.  Writes DIR/rankNNNNN.txt; emits the note "evidence".
- * Nothing is waited for beyond the limit.
+ * Reads /proc, and stacks by py-spy or gdb where one of them is there.  Writes
+ * DIR/rankNNNNN.txt; emits the note "evidence".  Nothing is waited for beyond the limit.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/buf.h"
@@ -34,9 +32,8 @@ struct subject {
 	struct evidence		*evidence;
 	struct watch_rank	 rank;		/* a copy */
 	struct child		*child;
-	bool			 begun, done;
+	bool			 begun;		/* without a child then: done */
 	char			 frame[FRAME_MAX];	/* innermost, "" unknown */
-	const char		*by;		/* who told the stack */
 	struct buf		 text;
 };
 
@@ -146,7 +143,7 @@ look_at(struct subject *s)
 static void
 find_frame(struct subject *s, const char *text)
 {
-	bool gdb = strcmp(s->by, "gdb") == 0;
+	bool gdb = strcmp(s->evidence->tool, "gdb") == 0;
 	const char *p = strstr(text, gdb ? "Thread 1 " : "MainThread"), *end;
 
 	p = p != NULL ? strchr(p, '\n') : NULL;
@@ -169,8 +166,7 @@ on_stack(const struct child_result *r, void *arg)
 	struct subject *s = arg;
 
 	s->child = NULL;
-	s->done = true;
-	buf_printf(&s->text, "\nstacks by %s:\n", s->by);
+	buf_printf(&s->text, "\nstacks by %s:\n", s->evidence->tool);
 	if (r->out.len > 0) {
 		buf_append(&s->text, r->out.data, r->out.len);
 		find_frame(s, r->out.data);
@@ -184,6 +180,7 @@ on_stack(const struct child_result *r, void *arg)
 static void
 start_stack(struct subject *s, int64_t left_ms)
 {
+	const char *tool = s->evidence->tool;
 	char pid[16];
 	const char *spy[] = { "py-spy", "dump", "--pid", pid, NULL };
 	const char *gdb[] = { "gdb", "-nx", "-batch", "-p", pid, "-ex",
@@ -194,22 +191,18 @@ start_stack(struct subject *s, int64_t left_ms)
 	struct err err = {0};
 
 	s->begun = true;
-	s->by = s->evidence->tool;
 	/* A debugger would wait for it as well. */
-	if (s->by == NULL || strchr("DT?", s->rank.state) != NULL) {
-		buf_printf(&s->text, "\nno stacks: %s\n", s->by == NULL ?
+	if (tool == NULL || strchr("DT?", s->rank.state) != NULL) {
+		buf_printf(&s->text, "\nno stacks: %s\n", tool == NULL ?
 		    "neither py-spy nor gdb is in PATH" :
 		    "the process is stopped, in the kernel, or gone");
-		s->done = true;
 		return;
 	}
 	snprintf(pid, sizeof(pid), "%d", (int)s->rank.pid);
-	spec.argv = strcmp(s->by, "gdb") == 0 ? gdb : spy;
+	spec.argv = strcmp(tool, "gdb") == 0 ? gdb : spy;
 	if (child_start(s->evidence->attempt->agent->loop, &spec, on_stack, s,
-	    &s->child, &err) == 0)
-		return;
-	buf_printf(&s->text, "\nno stacks: %s\n", err.text);
-	s->done = true;
+	    &s->child, &err) == -1)
+		buf_printf(&s->text, "\nno stacks: %s\n", err.text);
 }
 
 static void
@@ -274,7 +267,7 @@ go_on(struct evidence *e)
 			start_stack(s, left);
 			running += s->child != NULL;
 		}
-		done += s->done;
+		done += s->begun && s->child == NULL;
 	}
 	if (done == e->n)
 		tell(e);
@@ -284,29 +277,6 @@ static void
 on_limit(void *arg)
 {
 	tell(arg);
-}
-
-/* A byte into its pipe makes PyTorch write down the last collectives of a rank
- * (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, DumpPipe); nobody listens where
- * NCCL is not used. */
-static void
-ask_for_collectives(const struct evidence *e)
-{
-	char path[PATH_MAX];
-	size_t i;
-	int fd;
-
-	for (i = 0; i < e->n; i++) {
-		if (snprintf(path, sizeof(path), "%s/collectives_%d.pipe",
-		    e->attempt->agent->spec->socket_dir, e->subjects[i].rank.rank)
-		    >= (int)sizeof(path))
-			continue;
-		if ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) == -1)
-			continue;
-		if (write(fd, "1", 1) == -1)
-			log_warn("%s: %s", path, strerror(errno));
-		close(fd);
-	}
 }
 
 void
@@ -338,7 +308,6 @@ evidence_start(struct attempt *at, const char *dir, int64_t limit_ms)
 		e->subjects[i].rank = ranks[i];
 		look_at(&e->subjects[i]);
 	}
-	ask_for_collectives(e);
 	loop_timer_set(e->limit, limit_ms);
 	go_on(e);
 }

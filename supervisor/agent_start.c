@@ -149,7 +149,7 @@ attempt_new(struct agent *a, const cJSON *order, struct err *err)
 	at->mains = calloc((size_t)count, sizeof(*at->mains));
 	at->outputs = calloc((size_t)count, sizeof(struct output *));
 	if (at->mains == NULL || at->outputs == NULL ||
-	    attempt_make_timers(at, err) == -1) {
+	    attempt_make_timers(at, err) == -1 || watch_new(at, err) == -1) {
 		attempt_free(at);
 		return NULL;
 	}

@@ -28,8 +28,7 @@ struct watch {
 	struct loop_timer	*tick;
 	int64_t			 every_ms;
 	struct watch_rank	*ranks;
-	size_t			 n;
-	bool			 found;		/* the ranks of a launcher */
+	size_t			 n;		/* 0: not found yet */
 	int64_t			 sampled_ns;	/* 0: not lately */
 	int64_t			 elapsed_ns;	/* between the last two */
 	uint64_t		 seen_bytes;	/* of all outputs */
@@ -45,55 +44,38 @@ struct census {
 	int			*owner;		/* index into ranks, -1 */
 };
 
-static int
-find_process(const struct census *c, pid_t pid)
-{
-	size_t lo = 0, hi = c->n, mid;
-
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (c->list[mid].pid == pid)
-			return (int)mid;
-		if (c->list[mid].pid < pid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return -1;
-}
-
 /* Upwards until a rank is met; bounded, for the list is no snapshot. */
 static int
-find_owner(const struct watch *w, const struct census *c, int i)
+find_owner(const struct watch *w, const struct census *c,
+    const struct proc_stat *st)
 {
 	size_t k;
 	int up;
 
-	for (up = 0; i != -1 && up < 64; up++) {
+	for (up = 0; st != NULL && up < 64; up++) {
 		for (k = 0; k < w->n; k++)
-			if (w->ranks[k].pid == c->list[i].pid)
+			if (w->ranks[k].pid == st->pid)
 				return (int)k;
-		i = find_process(c, c->list[i].ppid);
+		st = proc_find(c->list, c->n, st->ppid);
 	}
 	return -1;
 }
 
-static bool
+static void
 add_rank(struct watch *w, int rank, const struct proc_stat *st,
     struct output *output)
 {
 	struct watch_rank *r;
 
 	if (w->n == RANKS_MAX)
-		return false;
+		return;
 	r = reallocarray(w->ranks, w->n + 1, sizeof(*r));
 	if (r == NULL)
-		return false;
+		return;
 	w->ranks = r;
 	w->ranks[w->n++] = (struct watch_rank){ .rank = rank, .pid = st->pid,
 	    .starttime = st->starttime, .output = output, .state = '?',
 	    .cpu = -1 };
-	return true;
 }
 
 /* A launcher's ranks are what it started with RANK set; their own children inherit
@@ -109,21 +91,19 @@ find_workers(struct watch *w, const struct census *c)
 		if (c->list[i].ppid == launcher && c->list[i].state != 'D' &&
 		    proc_read_env(c->list[i].pid, "RANK", text, sizeof(text)) == 0)
 			add_rank(w, (int)strtol(text, NULL, 10), &c->list[i], NULL);
-	w->found = w->n > 0;
 }
 
 static void
-find_mains(struct watch *w)
+find_mains(struct watch *w, const struct census *c)
 {
 	const struct attempt *at = w->attempt;
-	struct proc_stat st;
+	const struct proc_stat *st;
 	int i;
 
 	for (i = 0; i < at->count; i++)
-		if (at->mains[i].pid > 0 && !at->mains[i].over &&
-		    proc_read_stat(at->mains[i].pid, &st) == 0)
-			add_rank(w, at->rank0 + i, &st, at->outputs[i]);
-	w->found = w->n > 0;
+		if (!at->mains[i].over &&
+		    (st = proc_find(c->list, c->n, at->mains[i].pid)) != NULL)
+			add_rank(w, at->rank0 + i, st, at->outputs[i]);
 }
 
 static void
@@ -131,7 +111,7 @@ take_rank(struct watch *w, struct watch_rank *r, const struct census *c, size_t 
 {
 	uint64_t ticks = 0, io = 0, bytes;
 	int64_t hz = sysconf(_SC_CLK_TCK);
-	struct proc_stat st;
+	const struct proc_stat *st;
 	size_t i;
 
 	for (i = 0; i < c->n; i++)
@@ -143,8 +123,9 @@ take_rank(struct watch *w, struct watch_rank *r, const struct census *c, size_t 
 	r->cpu = -1;
 	r->state = '?';
 	r->wchan[0] = '\0';
-	if (proc_read_stat(r->pid, &st) == 0 && st.starttime == r->starttime) {
-		r->state = st.state;
+	if ((st = proc_find(c->list, c->n, r->pid)) != NULL &&
+	    st->starttime == r->starttime) {
+		r->state = st->state;
 		proc_read_wchan(r->pid, r->wchan);
 	}
 	/* A child that ended took its part with it: then nothing is known. */
@@ -172,16 +153,16 @@ watch_look(struct watch *w, struct watch_rank **out)
 	if (proc_list(&c.list, &c.n) == -1)
 		return 0;
 	c.owner = calloc(c.n + 1, sizeof(*c.owner));
-	if (!w->found && w->attempt->rank0 >= 0)
-		find_mains(w);
-	else if (!w->found)
+	if (w->n == 0 && w->attempt->rank0 >= 0)
+		find_mains(w, &c);
+	else if (w->n == 0)
 		find_workers(w, &c);
 	w->elapsed_ns = w->sampled_ns != 0 ? now - w->sampled_ns : 0;
 	w->sampled_ns = now;
 	w->known = w->idle = w->n > 0;
 	w->io = false;
 	for (i = 0; c.owner != NULL && i < c.n; i++)
-		c.owner[i] = find_owner(w, &c, (int)i);
+		c.owner[i] = find_owner(w, &c, &c.list[i]);
 	for (i = 0; c.owner != NULL && i < w->n; i++)
 		take_rank(w, &w->ranks[i], &c, i);
 	free(c.owner);

@@ -7,6 +7,7 @@
  * checkpoint and decision records.
  */
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,25 +249,37 @@ journal_selection(struct supervisor *s)
 	journal_append(s->journal, r, NULL, NULL);
 }
 
+static void stop_run(struct supervisor *, const char *, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* What the look at the checkpoints leaves no other way than to stop for. */
+static void
+stop_run(struct supervisor *s, const char *fmt, ...)
+{
+	struct decision *d = &s->incident.decision;
+	va_list ap;
+
+	d->kind = DECISION_STOP;
+	d->exit_code = EXIT_NEGATIVE;
+	va_start(ap, fmt);
+	vsnprintf(d->why, sizeof(d->why), fmt, ap);
+	va_end(ap);
+	supervisor_event(s, EVENT_GIVE_UP);
+}
+
 /* Unknown is not none: starting from nothing beside good checkpoints that cannot
  * be read now would throw the work away. */
 static void
 look_again(struct supervisor *s)
 {
-	struct decision *d = &s->incident.decision;
-
 	if (++s->select_tries < SELECT_TRIES_MAX) {
 		supervisor_say(s, "looking for a checkpoint again in %d s",
 		    SELECT_AGAIN_MS / 1000);
 		loop_timer_set(s->delay, SELECT_AGAIN_MS);
 		return;
 	}
-	d->kind = DECISION_STOP;
-	d->exit_code = EXIT_NEGATIVE;
-	snprintf(d->why, sizeof(d->why), "whether there is a usable checkpoint "
-	    "could not be found out in %d tries: %.300s", SELECT_TRIES_MAX,
-	    s->selection.text);
-	supervisor_event(s, EVENT_GIVE_UP);
+	stop_run(s, "whether there is a usable checkpoint could not be found out "
+	    "in %d tries: %.300s", SELECT_TRIES_MAX, s->selection.text);
 }
 
 /* A run that goes back must have something to go back to, where there are checkpoints
@@ -277,19 +290,6 @@ lacks_target(const struct supervisor *s)
 	return s->history.phase == ATTEMPT_DECIDED &&
 	    s->history.decision.before_step != JSON_UNKNOWN &&
 	    s->selection.result != SELECTION_FOUND && s->selection.skipped > 0;
-}
-
-static void
-stop_without_target(struct supervisor *s)
-{
-	struct decision *d = &s->incident.decision;
-
-	d->kind = DECISION_STOP;
-	d->exit_code = EXIT_NEGATIVE;
-	snprintf(d->why, sizeof(d->why), "no valid checkpoint is older than step "
-	    "%lld; starting from nothing is for a person to decide",
-	    (long long)s->history.decision.before_step);
-	supervisor_event(s, EVENT_GIVE_UP);
 }
 
 static void
@@ -317,7 +317,9 @@ on_selected(const struct child_result *r, void *arg)
 	else if (sel->result == SELECTION_UNKNOWN)
 		look_again(s);
 	else if (lacks_target(s))
-		stop_without_target(s);
+		stop_run(s, "no valid checkpoint is older than step %lld; starting "
+		    "from nothing is for a person to decide",
+		    (long long)s->history.decision.before_step);
 	else
 		supervisor_event(s, EVENT_SELECTED);
 }

@@ -184,13 +184,19 @@ proc_can_run(const struct proc_stat *st)
 	return st->state != 'Z' || st->threads > 1;
 }
 
+const struct proc_stat *
+proc_find(const struct proc_stat *list, size_t n, pid_t pid)
+{
+	struct proc_stat key = { .pid = pid };
+
+	return bsearch(&key, list, n, sizeof(*list), compare_pids);
+}
+
 static bool
 has_marked_parent(const struct proc_stat *list, size_t n, const bool *mark,
     pid_t ppid)
 {
-	struct proc_stat key = { .pid = ppid };
-	const struct proc_stat *p = bsearch(&key, list, n, sizeof(*list),
-	    compare_pids);
+	const struct proc_stat *p = proc_find(list, n, ppid);
 
 	return p != NULL && mark[p - list];
 }

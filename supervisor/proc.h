@@ -44,6 +44,10 @@ int	proc_read_io(pid_t pid, uint64_t *bytes);
  * when /proc cannot be read or memory is short. */
 int	proc_list(struct proc_stat **out, size_t *count);
 
+/* The entry of a pid in a list of proc_list(), or NULL. */
+const struct proc_stat *proc_find(const struct proc_stat *list, size_t count,
+	    pid_t pid);
+
 /* Something that can still run: no zombie, or one whose other threads live. */
 bool	proc_can_run(const struct proc_stat *);
 
