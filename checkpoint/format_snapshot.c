@@ -12,7 +12,6 @@
 #include "checkpoint/snapshot_name.h"
 
 #define INCOMPLETE	HOLDFAST_CHECKPOINT_INCOMPLETE
-#define WORLD_MAX	100000u	/* as SNAPSHOT_WORLD_MAX of the wire */
 
 void
 snapshot_name(char out[SNAPSHOT_NAME_MAX], uint32_t rank, uint32_t world)
@@ -27,7 +26,7 @@ snapshot_name_parse(const char *name, uint32_t *rank, uint32_t *world)
 	int end = 0;
 
 	if (sscanf(name, "rank-%9u-of-%9u.pt%n", rank, world, &end) != 2 ||
-	    end == 0 || *world > WORLD_MAX || *rank >= *world)
+	    end == 0 || *world > SNAPSHOT_WORLD_MAX || *rank >= *world)
 		return false;
 	/* Nothing behind it, no sign, no space. */
 	snapshot_name(again, *rank, *world);

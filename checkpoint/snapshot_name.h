@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define SNAPSHOT_NAME_MAX	40
+#define SNAPSHOT_WORLD_MAX	100000
 
 /* "rank-00001-of-00002.pt": ranks count from 0, and there are `world' of them. */
 void	snapshot_name(char out[SNAPSHOT_NAME_MAX], uint32_t rank, uint32_t world);

@@ -28,13 +28,13 @@
 
 #include "common/buf.h"
 #include "common/err.h"
+#include "checkpoint/snapshot_name.h"
 #include "checkpoint/torch_write.h"
 
 #define SNAPSHOT_SOCKET_ENV	"HOLDFAST_STAGE_SOCKET"
 #define SNAPSHOT_MAGIC		0x31534648u	/* "HFS1": changes with the struct */
 #define SNAPSHOT_AREAS		2
 #define SNAPSHOT_TEXT_MAX	256
-#define SNAPSHOT_WORLD_MAX	100000
 #define SNAPSHOT_STEP_MAX	((int64_t)1 << 53)
 #define SNAPSHOT_BYTES_MAX	((uint64_t)1 << 44)	/* of an area */
 #define SNAPSHOT_TABLE_MAX	((uint64_t)1 << 28)
