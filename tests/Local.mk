@@ -52,6 +52,7 @@ TESTS += $(lint_tests) $(flow_tests) $(bench_tests)
 EXTRA_DIST += $(lint_tests) $(flow_tests) \
 	%D%/fuzz/fuzz_dcp.c \
 	%D%/fuzz/fuzz_feed.c \
+	%D%/fuzz/fuzz_file.h \
 	%D%/fuzz/fuzz_manifest.c \
 	%D%/fuzz/fuzz_pickle.c \
 	%D%/fuzz/fuzz_rules.c \

@@ -3,13 +3,13 @@
  * fuzz_dcp.c - any bytes as the .metadata of a distributed checkpoint, beside a file
  * of 64 bytes that it may name.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
+#include "fuzz_file.h"
 
 int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,16 +24,6 @@ clean(void)
 	rmdir(dir);
 }
 
-static void
-put(const char *path, const void *data, size_t size)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	if (fd == -1 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	close(fd);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -46,10 +36,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		snprintf(metadata, sizeof(metadata), "%s/.metadata", dir);
 		snprintf(shard, sizeof(shard), "%s/__0_0.distcp", dir);
-		put(shard, bytes, sizeof(bytes));
+		fuzz_put(shard, bytes, sizeof(bytes));
 		atexit(clean);
 	}
-	put(metadata, data, size);
+	fuzz_put(metadata, data, size);
 	if (checkpoint_look(&c, dir) == 0)
 		(void)checkpoint_check(&c, 1, &opts, NULL, NULL, NULL);
 	checkpoint_fini(&c);

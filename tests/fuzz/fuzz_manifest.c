@@ -3,7 +3,6 @@
  * fuzz_manifest.c - any bytes as a manifest, with the seal that makes them one, in a
  * folder that has nothing else to say what belongs to it, and beside a file.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/manifest_text.h"
+#include "fuzz_file.h"
 
 int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,16 +31,6 @@ clean(void)
 }
 
 static void
-put(const char *path, const void *data, size_t size)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	if (fd == -1 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	close(fd);
-}
-
-static void
 prepare(void)
 {
 	static const uint8_t bytes[1000] = { 1, 2, 3 };
@@ -54,8 +44,8 @@ prepare(void)
 	snprintf(one, sizeof(one), "%s/one", dir);
 	if (mkdir(dir, 0700) == -1)
 		abort();
-	put(one, bytes, sizeof(bytes));
-	put(file, bytes, sizeof(bytes));
+	fuzz_put(one, bytes, sizeof(bytes));
+	fuzz_put(file, bytes, sizeof(bytes));
 	atexit(clean);
 }
 
@@ -100,8 +90,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	manifest_fini(&m);
 	if (buf_append(&text, data, size) == -1 || manifest_seal(&text) == -1)
 		abort();
-	put(of_dir, text.data, text.len);
-	put(of_file, text.data, text.len);
+	fuzz_put(of_dir, text.data, text.len);
+	fuzz_put(of_file, text.data, text.len);
 	buf_fini(&text);
 	if (manifest_read(&m, dir, true, NULL) == MANIFEST_FOUND)
 		look_into(&m);

@@ -86,7 +86,7 @@ libfixtures_la_SOURCES = \
 	%D%/rule_fixture.c %D%/rule_fixture.h \
 	%D%/snapshot_fixture.c %D%/snapshot_fixture.h \
 	%D%/unit.c %D%/unit.h \
-	%D%/writing_faults.h
+	%D%/gated_calls.h %D%/writing_faults.h
 
 # What every unit test links; the libraries come before those that they use.
 AM_CFLAGS += $(CHECK_CFLAGS)

@@ -377,6 +377,23 @@ fixture_good(const char *path, long step)
 }
 
 void
+fixture_safetensors(const char *path, const char *tensor)
+{
+	char header[128];
+	struct buf b = {0};
+	uint8_t size[8] = {0}, data[16] = {0};
+	int n = snprintf(header, sizeof(header), "{\"%s\":{\"dtype\":\"F32\","
+	    "\"shape\":[4],\"data_offsets\":[0,16]}}", tensor);
+
+	size[0] = (uint8_t)n;
+	buf_append(&b, size, sizeof(size));
+	buf_append(&b, header, (size_t)n);
+	buf_append(&b, data, sizeof(data));
+	fixture_write(path, b.data, b.len);
+	buf_fini(&b);
+}
+
+void
 fixture_object(const char *path, const char *pickle)
 {
 	static const struct fixture_zip plain = { .align = 64 };

@@ -66,6 +66,9 @@ void	fixture_expect_text(const char *dir, const char *name, const char *want);
 /* A valid torch.save file of one small tensor. */
 void	fixture_good(const char *path, long step);
 
+/* A safetensors file of one tensor of four values. */
+void	fixture_safetensors(const char *path, const char *tensor);
+
 /* A torch.save file of the object that a pickle of protocol 0 (text) makes. */
 void	fixture_object(const char *path, const char *pickle);
 /* Makes the directories above path/. */

@@ -56,27 +56,10 @@ legacy(const char *path, long step)
 }
 
 static void
-safetensors_of(const char *path, const char *tensor)
-{
-	char header[128];
-	struct buf b = {0};
-	uint8_t size[8] = {0}, data[16] = {0};
-	int n = snprintf(header, sizeof(header), "{\"%s\":{\"dtype\":\"F32\","
-	    "\"shape\":[4],\"data_offsets\":[0,16]}}", tensor);
-
-	size[0] = (uint8_t)n;
-	buf_append(&b, size, sizeof(size));
-	buf_append(&b, header, (size_t)n);
-	buf_append(&b, data, sizeof(data));
-	fixture_write(path, b.data, b.len);
-	buf_fini(&b);
-}
-
-static void
 safetensors(const char *path, long step)
 {
 	(void)step;
-	safetensors_of(path, "w");
+	fixture_safetensors(path, "w");
 }
 
 static void
@@ -84,7 +67,7 @@ safetensors_in(const char *dir, const char *name, const char *tensor)
 {
 	char *path = fixture_path(dir, name);
 
-	safetensors_of(path, tensor);
+	fixture_safetensors(path, tensor);
 	free(path);
 }
 

@@ -51,47 +51,12 @@ renameat2(int a, const char *from, int b, const char *to, unsigned flags)
 	return gate() ? -1 : (int)syscall(SYS_renameat2, a, from, b, to, flags);
 }
 
-int
-rename(const char *from, const char *to)
-{
-	return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0);
-}
-
-int
-link(const char *from, const char *to)
-{
-	return gate() ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to,
-	    0);
-}
-
-int
-symlink(const char *to, const char *path)
-{
-	return gate() ? -1 : (int)syscall(SYS_symlinkat, to, AT_FDCWD, path);
-}
-
-int
-mkdir(const char *path, mode_t mode)
-{
-	return gate() ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
-}
-
-int
-unlink(const char *path)
-{
-	return gate() ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-}
+#include "gated_calls.h"
 
 int
 fsync(int fd)
 {
 	return gate() ? -1 : (int)syscall(SYS_fsync, fd);
-}
-
-ssize_t
-write(int fd, const void *data, size_t n)
-{
-	return gate() ? -1 : (ssize_t)syscall(SYS_write, fd, data, n);
 }
 
 static char *top, *dir;

@@ -122,22 +122,10 @@ START_TEST(lightning)
 }
 END_TEST
 
-/* A safetensors file of one tensor of four values. */
 static void
 safetensors(const char *name, const char *tensor)
 {
-	char header[128];
-	struct buf b = {0};
-	uint8_t size[8] = {0}, data[16] = {0};
-	int n = snprintf(header, sizeof(header), "{\"%s\":{\"dtype\":\"F32\","
-	    "\"shape\":[4],\"data_offsets\":[0,16]}}", tensor);
-
-	size[0] = (uint8_t)n;
-	buf_append(&b, size, sizeof(size));
-	buf_append(&b, header, (size_t)n);
-	buf_append(&b, data, sizeof(data));
-	fixture_write(damage_at(name), b.data, b.len);
-	buf_fini(&b);
+	fixture_safetensors(damage_at(name), tensor);
 }
 
 static void

@@ -127,12 +127,6 @@ mkostemp(char *path, int flags)
 	return gate() ? -1 : remember(next(path, flags), path, true);
 }
 
-ssize_t
-write(int fd, const void *data, size_t n)
-{
-	return gate() ? -1 : (ssize_t)syscall(SYS_write, fd, data, n);
-}
-
 int
 fsync(int fd)
 {
@@ -192,36 +186,7 @@ renameat2(int a, const char *old, int b, const char *new, unsigned flags)
 	return 0;
 }
 
-int
-rename(const char *old, const char *new)
-{
-	return renameat2(AT_FDCWD, old, AT_FDCWD, new, 0);
-}
-
-int
-link(const char *old, const char *new)
-{
-	return gate() ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, old, AT_FDCWD, new,
-	    0);
-}
-
-int
-symlink(const char *target, const char *path)
-{
-	return gate() ? -1 : (int)syscall(SYS_symlinkat, target, AT_FDCWD, path);
-}
-
-int
-mkdir(const char *path, mode_t mode)
-{
-	return gate() ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
-}
-
-int
-unlink(const char *path)
-{
-	return gate() ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-}
+#include "gated_calls.h"
 
 int
 remove(const char *path)
